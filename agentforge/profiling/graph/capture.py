@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -303,15 +304,9 @@ def _constants(graph_module: GraphModule, module: torch.nn.Module) -> Iterator[t
     for node in graph_module.graph.find_nodes(op="get_attr"):
         target = str(node.target)
         try:
-            _attribute(module, target)
+            attrgetter(target)(module)
         except AttributeError:
-            yield target, _attribute(graph_module, target)
-
-
-def _attribute(root: Any, path: str) -> Any:
-    for part in path.split("."):
-        root = getattr(root, part)
-    return root
+            yield target, attrgetter(target)(graph_module)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,33 +33,47 @@ class CapturedValues:
     the ends of groups."""
 
 
-class _Recorder(Interpreter):
-    def __init__(self, unit: CapturedUnit, wanted: Collection[Node]) -> None:
+class Recorder(Interpreter):
+    """Keeps the values of some nodes.
+
+    Args:
+        keep: gives what to keep of a value; nothing if it is None.
+    """
+
+    def __init__(
+        self,
+        unit: CapturedUnit,
+        wanted: Collection[Node],
+        keep: Callable[[Node, Any], Any] = lambda _, value: value,
+    ) -> None:
         super().__init__(unit.graph_module)
         self.wanted = frozenset(wanted)
-        self.seen: dict[Node, CapturedValues] = {}
+        self.keep = keep
+        self.kept: dict[Node, Any] = {}
 
     def run_node(self, n: Node) -> Any:
         value = super().run_node(n)
-        if n in self.wanted and _describable(value):
-            self.seen[n] = CapturedValues(describe_tensor(n.name, value), pattern_of(value), _visible(value))
+        if n in self.wanted and (kept := self.keep(n, value)) is not None:
+            self.kept[n] = kept
         return value
 
 
-def _describable(value: Any) -> bool:
-    """True for a dense tensor whose dtype workloads can name, unlike sparse, nested and quantized ones."""
+def _described(node: Node, value: Any) -> CapturedValues | None:
+    """Of a dense tensor whose dtype workloads can name; None for sparse, nested and quantized ones."""
     dense = isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
-    return dense and str(value.dtype).removeprefix("torch.") in tuple(DType)
+    if not dense or str(value.dtype).removeprefix("torch.") not in tuple(DType):
+        return None
+    return CapturedValues(describe_tensor(node.name, value), pattern_of(value), _visible(value))
 
 
 def record(unit: CapturedUnit, wanted: Collection[Node]) -> dict[Node, CapturedValues]:
     """Run a unit once and describe the tensors at `wanted` nodes; other values are omitted."""
-    recorder, arguments = _Recorder(unit, wanted), flat_arguments(unit)
+    recorder, arguments = Recorder(unit, wanted, _described), flat_arguments(unit)
     buffers = Buffers(unit.graph_module, arguments=arguments)
     with torch.no_grad():
         recorder.run(*arguments, enable_io_processing=False)
     buffers.restore()
-    return recorder.seen
+    return recorder.kept
 
 
 def _visible(tensor: torch.Tensor) -> float:

@@ -13,7 +13,7 @@ import torch
 from torch.fx import Interpreter, Node
 
 from ..graph.capture import Buffers, CapturedUnit
-from ..graph.value_capture import flat_arguments
+from ..graph.value_capture import Recorder, flat_arguments
 
 _LEAST_S = 1.0
 _MOST_TRACES = 30
@@ -142,21 +142,6 @@ class _Ablated(Interpreter):
         return None if n in self.skipped else super().run_node(n)
 
 
-class _ValueRecorder(Interpreter):
-    """Keeps the values of some nodes."""
-
-    def __init__(self, unit: CapturedUnit, wanted: Collection[Node]) -> None:
-        super().__init__(unit.graph_module)
-        self.wanted = frozenset(wanted)
-        self.kept: dict[Node, Any] = {}
-
-    def run_node(self, n: Node) -> Any:
-        value = super().run_node(n)
-        if n in self.wanted:
-            self.kept[n] = value
-        return value
-
-
 def ablate(
     unit: CapturedUnit, nodes: Collection[Node], outputs: Collection[Node], device: torch.device, rounds: int
 ) -> float:
@@ -175,7 +160,7 @@ def ablate(
         return clock.time(run)[0]
 
     with torch.no_grad():
-        keeper = _ValueRecorder(unit, outputs)
+        keeper = Recorder(unit, outputs)
         keeper.run(*arguments, enable_io_processing=False)
         shares: list[float] = []
         started = time.perf_counter()

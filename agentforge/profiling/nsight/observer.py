@@ -20,6 +20,7 @@ from agentforge.schema import (
     Solution,
     Workload,
 )
+from agentforge.visible import first_line
 
 from .capability import (
     NONE_PROFILED,
@@ -176,7 +177,7 @@ class NsightObserver:
             subject.run(command, timeout_s=_READ_S)
             reading = Reading.model_validate_json(read_regular(answer, _MOST_BYTES))
         except (OSError, ValueError) as error:
-            raise Refused(Refusal.FAILED, f"ncu's report cannot be read ({_first_line(error)})") from error
+            raise Refused(Refusal.FAILED, f"ncu's report cannot be read ({first_line(error)})") from error
         if reading.refusal is not None:
             raise Refused(reading.refusal, reading.message)
         return reading.reports
@@ -211,7 +212,3 @@ def _times(subject: Subject, solution: Solution) -> Observation:
     launches = sum(k.launches for k in times.kernels) / times.calls
     metrics.append(Metric(name="launches", value=launches, source="profiler"))
     return Observation(solution.hash, tuple(metrics), kernel_s=kernel_s)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:300]
