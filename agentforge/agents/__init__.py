@@ -2,6 +2,7 @@
 
 from ._base import (
     CODER_FAILED,
+    PLANNER_FAILED,
     Aim,
     Author,
     Coder,
@@ -17,6 +18,7 @@ from ._base import (
     ShownLesson,
     Task,
     authors,
+    call_failed,
     coders,
     honest,
     judges,
@@ -37,6 +39,7 @@ from .factory import (
 
 __all__ = [
     "CODER_FAILED",
+    "PLANNER_FAILED",
     "Aim",
     "Author",
     "BanditCoder",
@@ -55,6 +58,7 @@ __all__ = [
     "Task",
     "agents_in",
     "authors",
+    "call_failed",
     "check_agents",
     "choose",
     "coders",

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from agentforge.registry import Registry
 from agentforge.schema import (
     Advice,
+    Attempt,
     Bottleneck,
     CardKind,
     Context,
@@ -57,6 +58,9 @@ CODER_FAILED = "the coder failed"
 """So begins the error of an attempt for which nothing was written although its plan was not refused, for
 example after a failed call of a model."""
 
+PLANNER_FAILED = "the planner failed"
+"""So begins the error of an attempt for which nothing was planned."""
+
 
 @dataclass(frozen=True)
 class Past:
@@ -71,6 +75,11 @@ class Past:
     error: str = ""
     trials: tuple[Trial, ...] = ()
     """Points of its parameters that the tuner measured."""
+
+
+def call_failed(attempt: Attempt | Past) -> bool:
+    """Whether its planner or its coder failed, so that it used up neither a repair nor a judge's change."""
+    return not attempt.solution and attempt.error.startswith((CODER_FAILED, PLANNER_FAILED))
 
 
 def cheated(past: Past) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentforge.agents import Pull
+from agentforge.agents import Pull, call_failed
 from agentforge.agents.directives import Use
 from agentforge.config import SearchSettings
 from agentforge.schema import (
@@ -370,7 +370,8 @@ class BottleneckState:
 
     def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
         speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}
-        children, cheated = Counter(a.parent for a in self.attempts), set[str | None]()
+        children = Counter(a.parent for a in self.attempts if not call_failed(a))
+        cheated = set[str | None]()
         for attempt in self.attempts:
             evaluation = self.evaluations.get(attempt.id)
             verdict = attempt.critique.kind if attempt.critique else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
-from agentforge.agents import CODER_FAILED, Hardware
+from agentforge.agents import CODER_FAILED, PLANNER_FAILED, Hardware
 from agentforge.config import SearchSettings
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import CannotAfford
@@ -99,7 +99,7 @@ class Supervisor:
             self.meter.stop(str(error))
             return True
         except Exception as why:
-            self.fail(new, f"the planner failed: {sentence(why)}", started, why)
+            self.fail(new, f"{PLANNER_FAILED}: {sentence(why)}", started, why)
             return True
         if plan is None:
             kind = f"to propose in {self.settings.language} for a {self.device}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentforge.agents._base import Draft, Past, Task, cheated
+from agentforge.agents._base import Draft, Past, Task, call_failed, cheated
 from agentforge.agents.playbook.facts import speedup
 from agentforge.languages import language_info, languages
 from agentforge.languages.normal import normalised
@@ -250,8 +250,8 @@ def _with_change(task: Task, plan: Plan, base: Past) -> bool:
     """
     if plan.change or (base.critique is not None and base.critique.kind == "repair"):
         return True
-    first = next((past.id for past in task.past if past.parent == base.id), task.attempt)
-    return task.aim is None and first == task.attempt
+    built = (past.id for past in task.past if past.parent == base.id and not call_failed(past))
+    return task.aim is None and next(built, task.attempt) == task.attempt
 
 
 def _template(base: Past | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentforge.agents._base import NothingLeft, Past, Task
+from agentforge.agents._base import NothingLeft, Past, Task, call_failed
 from agentforge.agents.playbook.facts import SEED, speedup
 from agentforge.llm import Response, strict_schema
 from agentforge.schema import CardKind, Plan, Strategy, Usage
@@ -99,7 +99,7 @@ class LLMPlanner:
             return None
         expected = plan.expected_speedup
         if critique.kind == "optimize":
-            used = any(p.parent == parent.id and p.id != task.attempt for p in task.past)
+            used = any(p.parent == parent.id and not call_failed(p) for p in earlier_attempts(task))
             gain = speedup(parent.evaluation)
             if task.aim or used or gain is None or not critique.change or critique.author == "supervisor":
                 return None  # a rule's critique names no change, and one is carried out once
@@ -156,7 +156,7 @@ class LLMPlanner:
 def _taken(task: Task, parent: Past | None) -> str:
     """The attempt that carries the judge's change to `parent` out, for example `#3`; empty if none does."""
     built = (p for p in earlier_attempts(task) if parent is not None and p.parent == parent.id)
-    return next((number_of(p) for p in built if p.plan is not None and p.plan.change), "")
+    return next((number_of(p) for p in built if p.plan and p.plan.change and not call_failed(p)), "")
 
 
 def _slug(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentforge.agents._base import CODER_FAILED, Past, Task, honest
+from agentforge.agents._base import Past, Task, call_failed, honest
 from agentforge.schema import Citation, Context, Evaluation, Plan, Strategy
 
 Parameters = Mapping[str, int | float | str | bool]
@@ -126,8 +126,7 @@ def changes(strategy: Strategy, current: Parameters) -> tuple[tuple[str, int | f
 
 def refusal(past: Past) -> str:
     """Why the coder could not carry out an attempt's plan; empty if it could, or if the coder failed."""
-    written, failed = past.solution is not None, past.error.startswith(CODER_FAILED)
-    return "" if past.plan is None or written or failed else past.error
+    return "" if past.plan is None or past.solution is not None or call_failed(past) else past.error
 
 
 def refused(task: Task, template: str) -> str:

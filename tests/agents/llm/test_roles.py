@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentforge.agents import CODER_FAILED, Aim, NothingLeft, Past, Task
+from agentforge.agents import CODER_FAILED, PLANNER_FAILED, Aim, NothingLeft, Past, Task
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
 from agentforge.agents.llm.history import closed_strategies, fingerprint
 from agentforge.agents.llm.prompts import example, render
@@ -272,6 +272,23 @@ def test_the_judges_improvement_is_the_next_plan_without_a_call(planner: LLMPlan
     assert '#2 `rows`, last step "Improve attempt #1: swap the loops": 3x expected' in model.prompt
 
 
+def test_a_failed_call_does_not_use_the_judges_change_up(planner: LLMPlanner, model: Scripted) -> None:
+    critique = Critique(
+        kind="optimize", cause="strided", change="swap the loops", expected_gain=0.5, author="m"
+    )
+    passed = failed(1, evaluation=evaluation(speed=2.0), critique=critique)
+    plan = planner.plan(task(passed), passed)
+    silent = {"parent": passed.id, "evaluation": None}
+    unplanned = failed(2, **silent, plan=None, error=f"{PLANNER_FAILED}: too many requests")
+    unwritten = failed(3, **silent, plan=plan, error=f"{CODER_FAILED}: too many requests")
+    assert planner.plan(task(passed, unplanned, unwritten), passed) == plan
+    assert model.asked == []
+    refused = failed(4, **silent, plan=plan, error="there is no prompt for solutions in cuda")
+    model.answers.append(plan_answer())
+    assert planner.plan(task(passed, unwritten, refused), passed) != plan
+    assert "(#4 carries it out" in model.prompt
+
+
 def test_a_planner_may_say_that_nothing_is_left(planner: LLMPlanner, model: Scripted) -> None:
     model.answers.append(plan_answer(nothing_left=True, strategy="", steps=[]))
     with pytest.raises(NothingLeft):
@@ -514,11 +531,14 @@ def test_siblings_are_not_told_the_same_change(coder: LLMCoder, model: Scripted,
     parent = failed(1, solution=solution(coder, model), evaluation=evaluation(), critique=critique)
     carries = PLAN.model_copy(update={"change": "strided: swap the loops"})
     first, second = failed(2, parent=parent.id, plan=carries), failed(3, parent=parent.id)
+    silent = replace(first, evaluation=None, error=f"{CODER_FAILED}: too many requests")
+    fourth = failed(4, parent=parent.id)
     asked = (
         (task(parent, first, second, attempt=first.id), carries),
         (task(parent, first, second, attempt=second.id), PLAN),
         (task(parent, second, attempt=second.id), PLAN),  # its planner carries out no change itself
         (replace(task(parent, second, attempt=second.id), aim=Aim((("vectors", 2, 3),))), PLAN),
+        (task(parent, silent, fourth, attempt=fourth.id), PLAN),
     )
     told = []
     for one, plan in asked:
@@ -526,7 +546,7 @@ def test_siblings_are_not_told_the_same_change(coder: LLMCoder, model: Scripted,
         coder.code(one, plan, parent)
         assert "The judge says: strided" in model.prompt
         told.append("Proposed fix: swap the loops" in model.prompt)
-    assert told == [True, False, True, False]
+    assert told == [True, False, True, False, True]
 
 
 def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: Scripted) -> None:
