@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from agentforge.registry import Registry
 from agentforge.schema import (
     Advice,
     Attempt,
+    BestBaseline,
     Bottleneck,
     CardKind,
     Context,
@@ -184,6 +186,11 @@ class Task:
     """For coders: why a solution is no new one, by its machine code; empty if it is."""
     exclusive: AbstractContextManager[Any] | None = field(default=None, compare=False)
     """Held while something is built or measured; a tool that loads the machine enters it."""
+
+    @cached_property
+    def best_baseline(self) -> BestBaseline:
+        """Over which the attempts' speedups are shown and compared."""
+        return BestBaseline.of(past.evaluation for past in self.past)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from agentforge.schema import CannotCode, Critique, Evaluation, Plan, Solution
 
 from ._base import Coder, Draft, Judge, NothingLeft, Past, Planner, Task
-from .playbook.facts import speedup
 
 PATIENCE = 3
 """A planner hands over after this many attempts in a row without a new fastest one."""
@@ -74,7 +73,7 @@ def _attempts_since_gain(task: Task, author: str) -> int:
     for past in task.past:
         if past.id == task.attempt or past.plan is None:
             continue
-        gain = speedup(past.evaluation) or 0.0
+        gain = task.best_baseline.speedup(past.evaluation) or 0.0
         if gain > best:
             best, count = gain, 0
         elif past.plan.author == author:

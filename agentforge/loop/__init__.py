@@ -1,7 +1,7 @@
 """The optimization loop: select, plan, code, evaluate, judge, record."""
 
 from ._base import Agents, OnEvent, SearchResult, Win
-from .bottleneck_state import BottleneckState, gain_over_best
+from .bottleneck_state import BottleneckState
 from .budget import BudgetMeter
 from .run_log import RunLog
 from .runner import Session, collect, make_supervisor, run_search
@@ -21,7 +21,6 @@ __all__ = [
     "Supervisor",
     "Win",
     "collect",
-    "gain_over_best",
     "make_supervisor",
     "remeasure_all",
     "run_search",

@@ -14,6 +14,7 @@ from agentforge.config import SearchSettings
 from agentforge.schema import (
     Attempt,
     AttemptStatus,
+    BestBaseline,
     Bottleneck,
     Evaluation,
     EvaluationStatus,
@@ -62,12 +63,6 @@ definition's baselines first, and torch.compile compiles."""
 def gain_over_eager(evaluation: Evaluation | None) -> float | None:
     """Speedup over eager, the baseline that the profile's times are in; None unless it was measured."""
     interval = evaluation.speedup.get("eager") if evaluation else None
-    return interval.point if interval else None
-
-
-def gain_over_best(evaluation: Evaluation | None) -> float | None:
-    """Speedup over the fastest baseline; None unless it was measured."""
-    interval = evaluation.speedup_over_best if evaluation else None
     return interval.point if interval else None
 
 
@@ -131,6 +126,11 @@ class BottleneckState:
     """Speedup of the whole target over eager with the solutions that were promoted in all bottlenecks."""
     patient: bool = True
     """Attempts that a busy machine spoiled are measured again."""
+
+    @cached_property
+    def best_baseline(self) -> BestBaseline:
+        """What all attempts are compared over."""
+        return BestBaseline.of(self.evaluations.values())
 
     @cached_property
     def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
@@ -280,7 +280,7 @@ class BottleneckState:
         """Whether a judge closed the bottleneck with an attempt that cannot be timed here, or that may be
         faster than both baselines and than which none is clearly faster; unsteady times decide nothing."""
         judged = ((a.id, self.evaluations.get(a.id)) for a in self.attempts)
-        known = {name: evaluation.speedup_over_best for name, evaluation in judged if evaluation}
+        known = {name: self.best_baseline.interval(evaluation) for name, evaluation in judged if evaluation}
         waiting = {a.id for a in self.contenders(LAST_REMEASUREMENTS)}
         surely = max((interval.low for interval in known.values() if interval), default=0.0)
         return any(
@@ -316,8 +316,8 @@ class BottleneckState:
         """Reward of each attempt, 0 to 1, by its identifier: that of its verdict, which may be the one on an
         attempt with the same machine code; 0 without a verdict."""
         limit = self.bottleneck.time_s / self.reachable_s if self.reachable_s > 0 else math.inf
-        of = self.evaluations.get
-        own = {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit) for a in self.attempts}
+        of, best = self.evaluations.get, self.best_baseline
+        own = {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit, best=best) for a in self.attempts}
         return {name: own[self._judged_as.get(name, name)] for name in own}
 
     @property
@@ -369,7 +369,7 @@ class BottleneckState:
                 yield attempt, Use(attempt.directive, gains.get(attempt.id))
 
     def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
-        speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}
+        speedups = {a.id: self.best_baseline.speedup(self.evaluations.get(a.id)) for a in self.attempts}
         children = Counter(a.parent for a in self.attempts if not call_failed(a))
         cheated = set[str | None]()
         for attempt in self.attempts:

@@ -12,10 +12,19 @@ from itertools import islice
 
 from agentforge.agents import ShownLesson
 from agentforge.knowledge import KnowledgeBase, lesson_text
-from agentforge.schema import Attempt, AttemptStatus, Critique, Evaluation, EvaluationStatus, Plan
+from agentforge.schema import (
+    Attempt,
+    AttemptStatus,
+    BestBaseline,
+    Critique,
+    Evaluation,
+    EvaluationStatus,
+    Plan,
+    UsageError,
+)
 
 from ._base import SearchedBottleneck
-from .bottleneck_state import BottleneckState, gain_over_best
+from .bottleneck_state import BottleneckState
 from .run_log import RunLog
 
 MOST_FINDINGS = 4
@@ -29,6 +38,7 @@ def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> t
     """The valid lessons of all bottlenecks, and the newest findings of the referee's tools, oldest first."""
     gains = _gains(run_log, bottlenecks)
     said = [(*one[:3], one[3].lesson, False) for one in _holding(run_log)]
+    best = {name: BestBaseline.of(run_log.evaluations(name).values()) for name in bottlenecks}
     found = [(*one, True) for one in islice(_findings(run_log), MOST_FINDINGS)]
     return tuple(
         ShownLesson(
@@ -36,7 +46,7 @@ def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> t
             region=bottlenecks[attempt.bottleneck].bottleneck.definition.name,
             strategy=plan.strategy,
             expected_speedup=plan.expected_speedup,
-            speedup=gain_over_best(evaluation) or 0.0,
+            speedup=best[attempt.bottleneck].speedup(evaluation) or 0.0,
             verified=evaluation.verified,
             text=text,
             credit=sum(gains[attempt.number]),
@@ -95,7 +105,7 @@ def _holding(run_log: RunLog) -> Iterator[tuple[Attempt, Plan, Evaluation, Criti
     refuted = {number for a in done if a.critique is not None for number in a.critique.refutes}
     for attempt in done:
         evaluation, critique, plan = run_log.evaluation(attempt), attempt.critique, attempt.plan
-        if evaluation is None or critique is None or plan is None or gain_over_best(evaluation) is None:
+        if evaluation is None or critique is None or plan is None or not evaluation.speedup:
             continue
         if critique.lesson and attempt.number not in refuted:
             yield attempt, plan, evaluation, critique

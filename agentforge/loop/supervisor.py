@@ -47,7 +47,7 @@ from agentforge.schema import (
 from ._base import Agents, PendingAttempt, SearchedBottleneck
 from ._describe import add_usage, paid, promotion, reflected, sentence, which
 from .attempt_referee import AttemptReferee
-from .bottleneck_state import BottleneckState, gain_over_best
+from .bottleneck_state import BottleneckState
 from .budget import BudgetMeter
 from .run_log import RunLog
 from .tasks import Tasks, find, first_plan, with_cards
@@ -305,7 +305,8 @@ class Supervisor:
                 plan.strategy, context, solution, evaluation, values, attempt.run, parent=parent
             )
         self._promote(attempt, evaluation)
-        self.run_log.event(reflected(attempt, plan, evaluation, gain_over_best(evaluation)))
+        speedup = self._alone(attempt.bottleneck).best_baseline.speedup(evaluation)
+        self.run_log.event(reflected(attempt, plan, evaluation, speedup))
 
     @property
     def tasks(self) -> Tasks:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task, honest
+from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
+from agentforge.agents.playbook.facts import best
 from agentforge.knowledge import Advisor, KnowledgeBase
 from agentforge.schema import Attempt, Context, Directives, Plan, Precedent, Strategy
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
 from ._base import SearchedBottleneck
-from .bottleneck_state import gain_over_best
+from .bottleneck_state import gain_over_eager
 from .lessons import learned
 from .run_log import RunLog
 
@@ -136,7 +137,7 @@ def _aim(past: Sequence[Past], target: Cell, parent: str | None) -> Aim | None:
     if not target or base is None or base.evaluation is None:
         return None
     cells = {p.id: cell_of(p.evaluation) for p in past}
-    gains = {p.id: math.log(gain) for p in past if (gain := gain_over_best(p.evaluation))}
+    gains = {p.id: math.log(gain) for p in past if (gain := gain_over_eager(p.evaluation))}
     moves = mean_gains(
         (cells[p.parent], cells[p.id], gains[p.id] - gains[p.parent])
         for p in past
@@ -167,11 +168,7 @@ def with_cards(attempt: Attempt, served: Collection[str], **changes: object) -> 
 def first_plan(planner: Planner, task: Task, parent: str | None) -> tuple[Plan | None, str | None]:
     """A plan on the chosen parent; if there is none, from the definition, then on the fastest that builds on
     no cheat."""
-    fastest = max(
-        (p for p in honest(task.past) if gain_over_best(p.evaluation) is not None),
-        key=lambda p: gain_over_best(p.evaluation) or 0.0,
-        default=None,
-    )
+    fastest = best(task)
     for candidate in dict.fromkeys((parent, None, fastest.id if fastest else None)):
         try:
             plan = planner.plan(task, find(task.past, candidate))

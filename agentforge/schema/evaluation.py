@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from math import isfinite
+from statistics import median
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -309,3 +312,41 @@ class Evaluation(FrozenModel):
     @property
     def verified(self) -> bool:
         return self.evidence is Evidence.VERIFIED
+
+
+@dataclass(frozen=True)
+class BestBaseline:
+    """The fastest baseline of a region. Speedups over it compare verdicts that measured different baselines:
+    all measure eager, and some of them eager alone."""
+
+    name: str = "eager"
+    over_eager: float = 1.0
+    """Its speed over eager's."""
+
+    @classmethod
+    def of(cls, evaluations: Iterable[Evaluation | None]) -> Self:
+        """The fastest one in any verdict on a region, by the median if several measured it."""
+        found: dict[str, list[float]] = {"eager": [1.0]}
+        for speedup in (evaluation.speedup for evaluation in evaluations if evaluation is not None):
+            eager = speedup.get("eager")
+            for name, interval in speedup.items():
+                if eager and interval.point > 0 and isfinite(ratio := eager.point / interval.point):
+                    found.setdefault(name, []).append(ratio)
+        medians = {name: median(ratios) for name, ratios in found.items()}
+        name = max(medians, key=medians.__getitem__)
+        return cls(name, medians[name])
+
+    def interval(self, evaluation: Evaluation | None) -> Interval | None:
+        """Speedup of a solution over this baseline: as measured, else from the one over eager. None if it was
+        not timed."""
+        known = evaluation.speedup if evaluation is not None else {}
+        eager = known.get("eager")
+        if eager is None or self.name in known:
+            return known.get(self.name)
+        point, low, high = (x / self.over_eager for x in (eager.point, eager.low, eager.high))
+        return Interval(point=point, low=low, high=high)
+
+    def speedup(self, evaluation: Evaluation | None) -> float | None:
+        """The point of `interval`."""
+        interval = self.interval(evaluation)
+        return interval.point if interval is not None else None

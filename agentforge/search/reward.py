@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from agentforge.schema import Evaluation, EvaluationStatus
+from agentforge.schema import BestBaseline, Evaluation, EvaluationStatus
 
 FAILED = {
     EvaluationStatus.CHEATING: 0.0,
@@ -50,18 +50,25 @@ def speed_reward(speedup: float, limit: float) -> float:
     return BASELINE + (1.0 - BASELINE) * min(1.0, math.log(speedup) / math.log(reachable))
 
 
-def reward_of(evaluation: Evaluation | None, parent: Evaluation | None = None, *, limit: float) -> float:
+def reward_of(
+    evaluation: Evaluation | None,
+    parent: Evaluation | None = None,
+    *,
+    limit: float,
+    best: BestBaseline = BestBaseline(),
+) -> float:
     """Reward of a finished attempt; 0 if it has no evaluation.
 
     Args:
         parent: of the attempt that it builds on.
         limit: speedup over eager that can be expected to be reachable; the same for all attempts of a tree.
+        best: the best baseline; the same for all attempts of a tree.
     """
     if evaluation is None:
         return 0.0
     if not evaluation.passed:
         return FAILED.get(evaluation.status, BROKEN)
-    interval = evaluation.speedup_over_best
+    interval = best.interval(evaluation)
     if interval is None:
         return BASELINE
     own = speed_reward(interval.point, limit) + hardware_terms(evaluation, parent)

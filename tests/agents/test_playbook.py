@@ -23,6 +23,7 @@ from agentforge.schema import (
     Diagnostic,
     DType,
     EvaluationStatus,
+    Interval,
     Plan,
     Strategy,
     StrategyRecord,
@@ -280,6 +281,22 @@ def test_what_is_far_behind_is_abandoned() -> None:
     critique = PlaybookJudge().judge(task, plan, make_solution(task), make_evaluation(task, speedup=1.0))
     assert critique.kind == "abandon"
     assert critique.error_class == "slower"
+
+
+def test_what_eager_alone_was_measured_beside_is_not_ahead_of_what_beats_it_by_eager() -> None:
+    """1 is 1.8x over eager and 0.95x over torch.compile; 2 is 1.7x over eager, all that `quick` measures."""
+    plan, task = Plan(strategy="fuse", parameters={"tile": 1024}), make_task()
+    solution = make_solution(task)
+    both, alone = make_evaluation(task, speedup=1.8), make_evaluation(task, speedup=1.7)
+    assert both.performance and alone.performance
+    both.performance.speedup["compile"] = Interval(point=0.95, low=0.9, high=1.0)
+    both.performance.baseline_s["compile"] = 0.5e-3
+    del alone.performance.baseline_s["compile"], alone.performance.speedup["compile"]
+    past = (Past("1", None, plan, solution, both, None), Past("2", None, plan, solution, alone, None))
+    task = replace(task, past=past)
+    leader = best(task)
+    assert leader is not None and leader.id == "1"
+    assert PlaybookJudge().judge(task, plan, solution, both).kind != "abandon"
 
 
 def test_a_product_with_one_row_gets_a_kernel() -> None:

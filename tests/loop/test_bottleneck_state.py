@@ -12,7 +12,6 @@ from agentforge.loop.bottleneck_state import (
     BottleneckState,
     costs_of,
     faster_than_eager,
-    gain_over_best,
     gain_over_eager,
     unsteady,
 )
@@ -31,6 +30,7 @@ from agentforge.schema import (
     ReasonCode,
     Usage,
 )
+from agentforge.search import Node
 
 from .scripted import bottleneck, performance
 
@@ -108,9 +108,8 @@ def test_promising_means_faster_than_what_holds() -> None:
 def test_gains_are_over_the_named_baseline() -> None:
     fast = measured(3.0, compiled=2.0)
     assert gain_over_eager(fast) == 3.0
-    assert gain_over_best(fast) == pytest.approx(1.5)
+    assert bottleneck_state(fast).best_baseline.speedup(fast) == pytest.approx(1.5)
     assert gain_over_eager(None) is None
-    assert gain_over_best(None) is None
 
 
 def test_since_gain_counts_a_timed_attempt_whole_and_a_failure_a_third() -> None:
@@ -142,6 +141,24 @@ def test_an_accept_closes_unless_the_attempt_is_slower_and_will_not_be_measured_
     assert not closed(measured(0.8))
     assert not closed(wide.model_copy(update={"level": Level.QUICK, "evidence": Evidence.UNVERIFIED}))
     assert closed(measured(0.8, spread=0.5, busy=True)), "it is measured again first"
+
+
+def test_an_accept_of_an_attempt_that_eager_alone_was_measured_beside_is_compared_on_the_same_scale() -> None:
+    """1.7x over eager is slower than torch.compile, which is 1.9 times as fast."""
+    quick, full = measured(1.7, verified=False), measured(1.8, compiled=1.9)
+    assert quick.performance is not None
+    del quick.performance.baseline_s["compile"], quick.performance.speedup["compile"]
+    state = bottleneck_state(quick, full, sol_s=1e-6)
+    accepted = Critique(kind="accept", closes=True)
+    first = state.attempts[0].model_copy(update={"critique": accepted})
+    assert "judge" not in replace(state, attempts=(first, state.attempts[1])).closed(SETTINGS)
+    slower, faster = (node.reward for node in nodes_of(state))
+    assert slower < faster < 0.2
+    assert [node.speedup for node in nodes_of(state)] == pytest.approx([1.7 / 1.9, 1.8 / 1.9])
+
+
+def nodes_of(state: BottleneckState) -> tuple[Node, ...]:
+    return state.tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).nodes
 
 
 def test_a_suspicion_is_not_a_busy_machine() -> None:

@@ -21,6 +21,7 @@ from agentforge.schema import (
     TimeEnded,
     Usage,
 )
+from agentforge.search import BestFirst
 
 from . import conftest
 from .conftest import Bench
@@ -258,6 +259,27 @@ def test_a_repair_that_its_planner_does_not_take_is_given_up(bench: Bench) -> No
     asked = [parent for _, parent in bench.planner.calls]
     assert (asked.count(first.id), asked.count(second.id)) == (1, 1)
     assert [a.critique and a.critique.kind for a in (first, second)] == ["abandon", "abandon"]
+
+
+@pytest.mark.parametrize("failed", [RuntimeError("too many requests"), {"speed": 1.0, "explode": "503"}])
+def test_a_failed_call_uses_up_no_repair(bench: Bench, failed: dict[str, object] | Exception) -> None:
+    script = {"a": [{"speed": 1.0, "status": "COMPILE_ERROR"}, failed, {"speed": 2.0}]}
+    bench.search(profile(bottleneck("a")), script)
+    first, second, third = bench.store.attempts("run")
+    assert (second.status, second.parent, third.parent) == (AttemptStatus.FAILED, first.id, first.id)
+
+
+def test_verdicts_over_different_baselines_are_compared_on_one_scale(bench: Bench) -> None:
+    """1 is 1.8x over eager and 0.95x over torch.compile; 2 is 1.7x over eager, all that `quick` measures."""
+    first, second = {"speed": 1.8, "compile": 1.9}, {"speed": 1.7, "compile": 1.9}
+    bench.referee.quick_compile, bench.policy = False, BestFirst(restarts=0)
+    script = {"a": [first, second, {"speed": 1.0}]}
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), script, patience=99)
+    attempts = bench.store.attempts("run")
+    assert [level for _, level in bench.referee.evaluations][:3] == [Level.QUICK, Level.FULL, Level.QUICK]
+    assert attempts[2].parent == attempts[0].id
+    told = [e["measured_speedup"] for e in bench.of("attempt.reflected")]
+    assert told[:2] == pytest.approx([1.8 / 1.9, 1.7 / 1.9])
 
 
 def test_the_same_solution_again_is_not_measured_again(bench: Bench) -> None:

@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agentforge.agents._base import Draft, Past, Task, call_failed, cheated
-from agentforge.agents.playbook.facts import speedup
 from agentforge.languages import language_info, languages
 from agentforge.languages.normal import normalised
 from agentforge.languages.tune import BadTune, tunables
@@ -88,6 +87,7 @@ class LLMCoder:
         drafts = [call.result() for call, error in zip(under_way, failed, strict=True) if error is None]
         if not drafts:
             raise next(error for error in failed if error is not None)
+        speedup = task.best_baseline.speedup
         gains = [speedup(task.check(draft.solution, Level.QUICK)) or 0.0 for draft in drafts]
         best = drafts[gains.index(max(gains))]
         lost = [error.usage for error in failed if isinstance(error, CallFailed | CannotAfford)]
@@ -106,7 +106,7 @@ class LLMCoder:
             simulated=simulated(task),
             plan=plan,
             language=language,
-            parent=_shown(base),
+            parent=_shown(task, base),
             with_change=base is not None and _with_change(task, plan, base),
             contrast=contrast(task, leave_out=base.id if base else None),
         )
@@ -264,7 +264,7 @@ def _template(base: Past | None) -> str:
     return _IMPROVE
 
 
-def _shown(base: Past | None) -> dict[str, Any] | None:
+def _shown(task: Task, base: Past | None) -> dict[str, Any] | None:
     """The parent as the prompts name it."""
     if base is None or base.solution is None:
         return None
@@ -273,6 +273,6 @@ def _shown(base: Past | None) -> dict[str, Any] | None:
         **facts.of_verdict(base.solution, evaluation),
         "files": shown_files(base.solution),
         "critique": base.critique,
-        "speedup": speedup(evaluation),
+        "speedup": task.best_baseline.speedup(evaluation),
         "findings": told_findings(evaluation)[:_MOST_FINDINGS] if evaluation else (),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentforge.agents._base import Past
 from agentforge.llm import Response, strict_schema
-from agentforge.schema import MOST_DIRECTIVE
+from agentforge.schema import MOST_DIRECTIVE, BestBaseline
 
 from .history import outcome, shown_files
 from .prompts import render
@@ -54,7 +54,7 @@ def _shown(past: Past, gain: float) -> dict[str, Any]:
     return {
         "strategy": past.plan.strategy if past.plan else "",
         "gain": gain,
-        "outcome": outcome(past),
+        "outcome": outcome(past, BestBaseline.of([past.evaluation])),
         "cause": past.critique.cause if past.critique else "",
         "source": source if len(source) <= MOST_SOURCE else "",
     }

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from agentforge.agents._base import Past, ShownLesson, Task, cheated, honest
-from agentforge.agents.playbook.facts import refusal, speedup
+from agentforge.agents.playbook.facts import refusal
 from agentforge.knowledge import APART
 from agentforge.schema import (
+    BestBaseline,
     Evaluation,
     EvaluationStatus,
     Finding,
@@ -153,6 +154,7 @@ def earlier_attempts(task: Task) -> Iterator[Past]:
 def contrast(task: Task, leave_out: str | None = None) -> list[Shown]:
     """The slowest and the fastest attempt that passed and builds on no cheat; the oldest comes first if
     nothing is timed here."""
+    speedup = task.best_baseline.speedup
     passed = [
         Shown(number_of(past), past.plan.strategy, gain, past.solution, past.evaluation.verified)
         for past in honest(task.past)
@@ -204,6 +206,7 @@ def length(solution: Solution) -> int:
 
 def best_verified(task: Task) -> Shown | None:
     """The fastest earlier attempt that was verified to be faster than the best baseline."""
+    speedup = task.best_baseline.speedup
     found = [
         Shown(number_of(past), past.plan.strategy, gain, past.solution, True)
         for past in earlier_attempts(task)
@@ -226,7 +229,7 @@ def reflections(task: Task) -> list[Reflection]:
             past.plan.strategy,
             _last_step(past.plan),
             past.plan.expected_speedup,
-            outcome(past),
+            outcome(past, task.best_baseline),
         )
         for past in earlier_attempts(task)
         if past.plan is not None
@@ -250,9 +253,9 @@ def number_of(past: Past) -> str:
     return f"#{int(found[1])}" if found else past.id
 
 
-def outcome(past: Past) -> str:
+def outcome(past: Past, best: BestBaseline) -> str:
     """What came of an attempt, in a few words."""
-    gain = speedup(past.evaluation)
+    gain = best.speedup(past.evaluation)
     if gain is not None and past.evaluation is not None:
         return f"{gain:.3g}x measured, " + ("verified" if past.evaluation.verified else "not verified")
     if cheated(past):

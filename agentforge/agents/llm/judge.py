@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentforge.agents._base import Past, Task
-from agentforge.agents.playbook.facts import speedup
 from agentforge.agents.playbook.judge import ENOUGH_OF_SOL
 from agentforge.llm import CallFailed, CannotAfford, Response, strict_schema
 from agentforge.schema import CardKind, Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
@@ -102,10 +101,10 @@ class LLMJudge:
             limit=facts.classification(evaluation),
             calls=len(task.bottleneck.call_sites),
             promoted=best_verified(task),
-            interval=evaluation.speedup_over_best,
+            interval=task.best_baseline.interval(evaluation),
             facts=facts.prompt_lines(values),
             before=before,
-            speedup=speedup(evaluation),
+            speedup=task.best_baseline.speedup(evaluation),
             lessons=(lessons := best_lessons(task)),
         )
         said = " ".join(map(str, told_findings(evaluation)))
@@ -213,11 +212,11 @@ def _ancestors(task: Task) -> Iterator[Past]:
 
 
 def _parent_speedup(task: Task) -> float | None:
-    return next((speedup(past.evaluation) for past in _ancestors(task)), None)
+    return next((task.best_baseline.speedup(past.evaluation) for past in _ancestors(task)), None)
 
 
 def _slower(task: Task, evaluation: Evaluation) -> str:
-    before, now = _parent_speedup(task), speedup(evaluation)
+    before, now = _parent_speedup(task), task.best_baseline.speedup(evaluation)
     return "slower" if before is not None and now is not None and now < before else ""
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from agentforge.agents._base import NothingLeft, Past, Task, call_failed
-from agentforge.agents.playbook.facts import SEED, speedup
+from agentforge.agents.playbook.facts import SEED
 from agentforge.llm import Response, strict_schema
 from agentforge.schema import CardKind, Plan, Strategy, Usage
 
@@ -100,7 +100,7 @@ class LLMPlanner:
         expected = plan.expected_speedup
         if critique.kind == "optimize":
             used = any(p.parent == parent.id and not call_failed(p) for p in earlier_attempts(task))
-            gain = speedup(parent.evaluation)
+            gain = task.best_baseline.speedup(parent.evaluation)
             if task.aim or used or gain is None or not critique.change or critique.author == "supervisor":
                 return None  # a rule's critique names no change, and one is carried out once
             expected = gain * (1.0 + max(0.0, critique.expected_gain))

@@ -32,12 +32,6 @@ def measured(task: Task) -> tuple[Citation, ...]:
     return tuple(cited)
 
 
-def speedup(evaluation: Evaluation | None) -> float | None:
-    """Speedup over the fastest baseline; None if nothing was measured."""
-    over_best = evaluation.speedup_over_best if evaluation else None
-    return over_best.point if over_best else None
-
-
 def measured_metrics(evaluation: Evaluation) -> dict[str, float]:
     """Metrics of a solution by name; with several kernels, by `kernel/metric`."""
     kernels = {m.kernel for m in evaluation.metrics if m.kernel}
@@ -68,6 +62,7 @@ def ordered_strategies(task: Task) -> tuple[Strategy, ...]:
 
 def best(task: Task) -> Past | None:
     """The fastest attempt that passed and builds on no cheat; the first of equal ones."""
+    speedup = task.best_baseline.speedup
     passed = [p for p in honest(task.past) if p.plan is not None and speedup(p.evaluation) is not None]
     return max(passed, key=lambda p: speedup(p.evaluation) or 0.0, default=None)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agentforge.agents._base import Task
 from agentforge.schema import Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
-from .facts import SEED, Parameters, best, changes, effective, limits, speedup
+from .facts import SEED, Parameters, best, changes, effective, limits
 
 ENOUGH_OF_SOL = 0.95
 """At this fraction of the speed of light, nothing is left to gain."""
@@ -44,12 +44,14 @@ class PlaybookJudge:
 
     def _passed(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         performance = evaluation.performance
-        gain = speedup(evaluation)
+        gain = task.best_baseline.speedup(evaluation)
         if performance is None or gain is None:
             return Critique(kind="accept", cause="it is right, and was not timed")
         cited = [
             Citation(metric="latency_s", value=performance.latency_s),
-            Citation(metric=f"speedup.{performance.best_baseline}", value=gain),
+            Citation(
+                metric=f"speedup.{performance.best_baseline}", value=performance.speedup_over_best.point
+            ),
         ]
         if performance.sol_s is not None and performance.latency_s > 0:
             reached = performance.sol_s / performance.latency_s
@@ -59,7 +61,7 @@ class PlaybookJudge:
                 return Critique(kind="accept", cause=cause, evidence=tuple(cited))
         cited.extend(limits(evaluation))
         leader = best(task)
-        top = speedup(leader.evaluation) if leader is not None else None
+        top = task.best_baseline.speedup(leader.evaluation) if leader is not None else None
         if top is not None and gain < MUCH_SLOWER * top:
             cited.append(Citation(metric="best_speedup", value=top))
             cause = f"{gain:.2f}x is far behind the {top:.2f}x that another attempt reached"

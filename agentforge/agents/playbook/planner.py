@@ -17,7 +17,6 @@ from .facts import (
     measured,
     ordered_strategies,
     refused,
-    speedup,
     start,
     tried,
 )
@@ -58,14 +57,14 @@ class PlaybookPlanner:
         parameters = {**effective(parent), **critique.parameters}
         if not critique.parameters or key(strategy.id, parameters) in tried(task):
             return None
-        why = critique.change or critique.cause
-        return _plan(
-            task, strategy, parameters, f"the judge proposes: {why}", base=speedup(parent.evaluation)
-        )
+        why = f"the judge proposes: {critique.change or critique.cause}"
+        base = task.best_baseline.speedup(parent.evaluation)
+        return _plan(task, strategy, parameters, why, base=base)
 
     def _tune(self, task: Task, parent: Past | None) -> Plan | None:
         """Coordinate descent: set one parameter of a passed attempt to its next value."""
-        if parent is None or parent.plan is None or speedup(parent.evaluation) is None:
+        base = task.best_baseline.speedup(parent.evaluation) if parent is not None else None
+        if parent is None or parent.plan is None or base is None:
             return None
         strategy = _strategy(task, parent)
         if strategy is None or strategy.id == SEED:
@@ -78,7 +77,7 @@ class PlaybookPlanner:
             changed = {**current, name: value}
             if key(strategy.id, changed) not in seen:
                 why = f"one change from the best so far: {name} = {value}"
-                return _plan(task, strategy, changed, why, base=speedup(parent.evaluation))
+                return _plan(task, strategy, changed, why, base=base)
         return None
 
 
