@@ -10,7 +10,7 @@ from functools import cache, partial
 from agentforge.schema import Evaluation, Evidence, Lesson, Outcome, UsageError
 from agentforge.store import Store
 
-from .entries import log_speedup_of
+from .entries import log_gain, log_speedup_of
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def _evaluation(store: Store, identifier: str) -> Evaluation | str:
     return "its evaluation was edited" if store.edited_evaluation(identifier) else found
 
 
-def _below(store: Store, run: str, definition: str, strategy: str) -> tuple[float, ...] | None:
-    """Log speedups that a run measured of a strategy's attempts; None if the run is no longer stored."""
+def _below(store: Store, run: str, definition: str, strategy: str) -> tuple[Evaluation, ...] | None:
+    """What a run measured of a strategy's attempts; None if the run is no longer stored."""
     attempts = store.attempts(run)
     if not attempts:
         return None
@@ -64,14 +64,21 @@ def _below(store: Store, run: str, definition: str, strategy: str) -> tuple[floa
     found = [_evaluation(store, a.evaluation) for a in own if a.evaluation]
     # an attempt that was measured again has several
     found += [e for e in store.run_evaluations(run, definition) if e.solution in solutions]
-    logs = (log_speedup_of(e) for e in found if isinstance(e, Evaluation))
-    return tuple(log for log in logs if log is not None)
+    return tuple(e for e in found if isinstance(e, Evaluation))
+
+
+def _gained(outcome: Outcome, evaluation: Evaluation, before: Evaluation) -> bool:
+    """Whether an outcome's gain is over `before`: by eager, or by the best baselines, as older ones are."""
+    own, base = outcome.log_speedup, log_speedup_of(before)
+    gains = log_gain(evaluation, before), None if own is None or base is None else own - base
+    kept = outcome.log_gain
+    return any(kept is not None and g is not None and math.isclose(g, kept, abs_tol=1e-6) for g in gains)
 
 
 def _outcome(
     outcome: Outcome,
     evaluation: Evaluation | str,
-    below: Callable[[str, str, str], tuple[float, ...] | None],
+    below: Callable[[str, str, str], tuple[Evaluation, ...] | None],
 ) -> str:
     if isinstance(evaluation, str):
         return evaluation
@@ -88,10 +95,8 @@ def _outcome(
     if verified and sol is not None and performance.latency_s < sol:
         return f"it beats the speed of light ({performance.latency_s:.3g} s against {sol:.3g} s)"
     if outcome.run is not None and outcome.after and outcome.log_gain is not None:
-        logs, gain = below(outcome.run, evaluation.definition, outcome.after), outcome.log_gain
-        if logs is not None and not any(
-            math.isclose(outcome.log_speedup - log, gain, abs_tol=1e-6) for log in logs
-        ):
+        found = below(outcome.run, evaluation.definition, outcome.after)
+        if found is not None and not any(_gained(outcome, evaluation, before) for before in found):
             return "no measurement of what it was built on gives its gain"
     return ""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from agentforge.schema import Context, Evaluation, Outcome, Solution, Strategy, content_hash
+from agentforge.schema import JUDGED, Context, Evaluation, Outcome, Solution, Strategy, content_hash
 from agentforge.store import evaluation_id
 
 from .generator import generator_hash
@@ -79,7 +79,17 @@ def _built_on(
     strategy, before = parent
     found = before.classification
     symptoms = tuple(reason.metric for reason in found.reasons) if found is not None else ()
-    base, own = log_speedup_of(before), log_speedup_of(evaluation)
-    if strategy == strategy_id or not before.passed or base is None:
+    if strategy == strategy_id or not before.passed or log_speedup_of(before) is None:
         return {"symptoms": symptoms}
-    return {"symptoms": symptoms, "after": strategy, "log_gain": None if own is None else own - base}
+    return {"symptoms": symptoms, "after": strategy, "log_gain": log_gain(evaluation, before)}
+
+
+def log_gain(evaluation: Evaluation, before: Evaluation) -> float | None:
+    """ln(time before / time after), by eager, which both were measured against. None unless both were timed,
+    and both alone or both inside their model."""
+    own, base = (e.speedup.get("eager") for e in (evaluation, before))
+    inside = [JUDGED in e.environment.notes for e in (evaluation, before)]
+    if own is None or base is None or inside[0] != inside[1]:
+        return None
+    gain = own.point / base.point if base.point > 0 else 0.0
+    return math.log(gain) if 0 < gain < math.inf else None

@@ -7,14 +7,14 @@ is counted twice. Only language models are shown cards.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from statistics import fmean
 
-from agentforge.schema import Attempt, Evidence, FrozenModel
+from agentforge.schema import Attempt, Evaluation, Evidence, FrozenModel
 from agentforge.store import Store
 
-from .entries import log_speedup_of
+from .entries import log_gain
 
 
 class CardUse(FrozenModel):
@@ -48,22 +48,25 @@ def card_uses(store: Store) -> dict[str, CardUse]:
         return {attempt.id: attempt for attempt in store.attempts(run)}
 
     @cache
-    def measured(identifier: str) -> float | None:
+    def measured(identifier: str) -> Evaluation | None:
         evaluation = store.get_evaluation(identifier)
-        return log_speedup_of(evaluation) if evaluation.passed else None
+        return evaluation if evaluation.speedup else None
 
-    def gained(attempt: Attempt, strategy: str) -> float | None:
-        own, above = verified.get((strategy, attempt.evaluation or "")), attempt.parent
+    def gained(attempt: Attempt, own: float | None) -> float | None:
+        above = attempt.parent
         while own is not None and above is not None and (node := attempts(attempt.run).get(above)):
             before, above = measured(node.evaluation) if node.evaluation else None, node.parent
             if before is not None:
-                return own - before
+                return log_gain(store.get_evaluation(attempt.evaluation or ""), before)
         return own
 
     served: dict[str, list[float | None]] = defaultdict(list)
     cited: dict[str, list[float | None]] = defaultdict(list)
+    proven = Counter[str]()
     for attempt, strategy in planned:
-        gain = gained(attempt, strategy)
+        own = verified.get((strategy, attempt.evaluation or ""))
+        gain = gained(attempt, own)
+        proven.update(attempt.served if own is not None else ())
         for found, cards in ((served, attempt.served), (cited, attempt.cited)):
             for card in cards:
                 found[card].append(gain)
@@ -71,7 +74,7 @@ def card_uses(store: Store) -> dict[str, CardUse]:
         card: CardUse(
             served=len(gains),
             cited=len(cited[card]),
-            verified=sum(gain is not None for gain in gains),
+            verified=proven[card],
             gain=_mean(gains),
             gain_if_cited=_mean(cited[card]),
         )

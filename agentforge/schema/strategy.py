@@ -79,7 +79,8 @@ class Outcome(FrozenModel):
     """Strategy of the nearest attempt above this one that passed with another strategy; empty if there is
     none, as for a first attempt and for what repairs or tunes it."""
     log_gain: float | None = Field(default=None, allow_inf_nan=False)
-    """ln(its time / solution's time), both against the best baseline; None without `after`."""
+    """ln(its time / solution's time), both against eager; None without `after`, and if one of them was judged
+    alone and the other one inside the model."""
     symptoms: tuple[str, ...] = ()
     """Names of the metrics that decided the class of what it was built on."""
     generator: str = ""

@@ -14,10 +14,12 @@ import pytest
 from agentforge.knowledge import KnowledgeBase, doubtful, export_knowledge, import_knowledge
 from agentforge.loop import RunLog
 from agentforge.schema import (
+    JUDGED,
     REUSED,
     Evaluation,
     EvaluationStatus,
     Evidence,
+    Interval,
     Level,
     Outcome,
     Solution,
@@ -349,6 +351,38 @@ def test_a_follow_up_is_not_paid_for_what_came_before_it(base: KnowledgeBase, st
     assert follow_up.after == "fuse"
     assert math.exp(follow_up.log_gain or 0.0) == pytest.approx(1.033, abs=0.001)
     assert math.exp(follow_up.log_speedup or 0.0) == pytest.approx(3.1, abs=0.05)
+
+
+def _timed(speed: float, *, compiled: float | None = None, inside: bool = False) -> Evaluation:
+    """A verified verdict; `compiled` is torch.compile's speed over eager, None if it was not measured."""
+    over = {"eager": speed} if compiled is None else {"eager": speed, "compile": speed / compiled}
+    about = {name: Interval(point=x, low=x, high=x) for name, x in over.items()}
+    solution = nouns.solution(f"{speed} {compiled} {inside}")
+    found = nouns.evaluation(solution, performance=nouns.performance(baseline_s=over, speedup=about))
+    notes = {JUDGED: "inside the model"} if inside else {}
+    environment = found.environment.model_copy(update={"notes": notes})
+    return found.model_copy(update={"environment": environment})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gain"),
+    [
+        (_timed(1.7), _timed(2.1, compiled=2.0), 2.1 / 1.7),
+        (_timed(1.7, compiled=2.0), _timed(2.1, compiled=1.5), 2.1 / 1.7),
+        (_timed(1.7), _timed(2.1, compiled=2.0, inside=True), None),
+        (_timed(1.7, inside=True), _timed(2.1, inside=True), 2.1 / 1.7),
+    ],
+)
+def test_a_follow_up_gains_over_the_baseline_that_both_were_measured_against(
+    base: KnowledgeBase, store: Store, before: Evaluation, after: Evaluation, gain: float | None
+) -> None:
+    solution = nouns.solution("after")
+    after = after.model_copy(update={"solution": solution.hash})
+    base.record("tile", nouns.context(), solution, after, parent=("fuse", before))
+    (kept,) = store.outcomes("tile")
+    assert kept.after == "fuse"
+    assert (kept.log_gain is None) == (gain is None)
+    assert math.exp(kept.log_gain or 0.0) == pytest.approx(gain or 1.0)
 
 
 def test_a_pair_is_learned(base: KnowledgeBase) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -40,6 +41,7 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Evidence,
+    Interval,
     Outcome,
     Plan,
     Precedent,
@@ -323,6 +325,29 @@ def test_check_leaves_what_the_referee_suspects(store: Store) -> None:
     evaluation = nouns.evaluation(solution, performance=measured, evidence=Evidence.SUSPICIOUS)
     store.save_evaluation(evaluation)
     cards(store).record("fuse-row-program", NORM, solution, evaluation)
+    assert doubtful(store) == ()
+
+
+@pytest.mark.parametrize("over_best", [False, True], ids=["by eager", "as before, over the best baselines"])
+def test_check_leaves_a_follow_up_with_another_best_baseline(store: Store, over_best: bool) -> None:
+    first, then = nouns.solution("first"), nouns.solution("then")
+    before, after = nouns.evaluation(first, speedup=1.7), nouns.evaluation(then, speedup=2.1)
+    assert after.performance is not None
+    after.performance.baseline_s["compile"] = 1.05
+    after.performance.speedup["compile"] = Interval(point=1.05, low=1.0, high=1.1)
+    attempt = Attempt(
+        id="run/0001", run="run", bottleneck=nouns.definition().hash, number=1, status=AttemptStatus.DONE,
+        plan=Plan(strategy="strict-math"), solution=first.hash,
+        evaluation=store.save_evaluation(before, "run"),
+    )  # fmt: skip
+    store.save_attempt(attempt)
+    store.save_evaluation(after, "run")
+    cards(store).record("fuse-row-program", NORM, then, after, run="run", parent=("strict-math", before))
+    kept = next(o for o in store.outcomes() if o.run == "run")
+    assert math.exp(kept.log_gain or 0.0) == pytest.approx(2.1 / 1.7)
+    if over_best:
+        store.remove_outcomes([kept.id])
+        store.record_outcomes([kept.model_copy(update={"log_gain": math.log(1.05 / 1.7)})])
     assert doubtful(store) == ()
 
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentforge.agents import Past, Task
 from agentforge.knowledge import KnowledgeBase, card_uses
 from agentforge.loop.tasks import with_cards
-from agentforge.schema import Attempt, AttemptStatus, Critique, EvaluationStatus, Plan, Solution
+from agentforge.schema import (
+    Attempt,
+    AttemptStatus,
+    Critique,
+    Evaluation,
+    EvaluationStatus,
+    Interval,
+    Plan,
+    Solution,
+)
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.loop.conftest import Bench, bench
@@ -72,6 +82,26 @@ def test_what_came_before_is_no_gain_of_a_card(store: Store) -> None:
     use = card_uses(store)["low-occupancy"]
     assert (use.served, use.cited, use.verified) == (1, 1, 1)
     assert use.gain == use.gain_if_cited == pytest.approx(3.1 / 3.0)
+
+
+def test_a_gain_is_over_the_baseline_that_both_were_measured_against(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 is 1.05x over torch.compile, which 1 was not measured against."""
+    attempt(store, 1, 1.7, "", "")
+    measured = nouns.evaluation
+
+    def compiled(*args: Any, **options: Any) -> Evaluation:
+        found = measured(*args, **options)
+        assert found.performance is not None
+        found.performance.baseline_s["compile"] = 1.05
+        found.performance.speedup["compile"] = Interval(point=1.05, low=1.0, high=1.1)
+        return found
+
+    monkeypatch.setattr(nouns, "evaluation", compiled)
+    attempt(store, 2, 2.1, "low-occupancy", "", parent="a1")
+    use = card_uses(store)["low-occupancy"]
+    assert (use.verified, use.gain) == (1, pytest.approx(2.1 / 1.7))
 
 
 def test_the_commands(run: Run, home: Path) -> None:
