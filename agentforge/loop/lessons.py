@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 
 from agentforge.agents import ShownLesson
@@ -37,8 +38,8 @@ MOST_WORDS = 200
 def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> tuple[ShownLesson, ...]:
     """The valid lessons of all bottlenecks, and the newest findings of the referee's tools, oldest first."""
     gains = _gains(run_log, bottlenecks)
-    said = [(*one[:3], one[3].lesson, False) for one in _holding(run_log)]
     best = {name: BestBaseline.of(run_log.evaluations(name).values()) for name in bottlenecks}
+    said = [(*one[:3], one[3].lesson, False) for one in _holding(run_log)]
     found = [(*one, True) for one in islice(_findings(run_log), MOST_FINDINGS)]
     return tuple(
         ShownLesson(
@@ -62,7 +63,9 @@ def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowle
     this run taught before and that are valid no longer."""
     valid: set[tuple[str, str | None, str]] = set()
     for attempt, plan, evaluation, critique in _holding(run_log):
-        if evaluation.verified:
+        if not evaluation.verified:
+            continue
+        with suppress(UsageError):  # a verdict of another run, or of a cassette, may have no entry to add to
             knowledge.learn(
                 plan.strategy,
                 bottlenecks[attempt.bottleneck].context,

@@ -14,6 +14,7 @@ from agentforge.loop._base import SearchedBottleneck
 from agentforge.loop.lessons import MOST_FINDINGS, learned
 from agentforge.schema import Attempt, Budget, Context, Lesson, Plan, Strategy
 from agentforge.search import BestFirst
+from agentforge.store import Store
 
 from .conftest import Bench
 from .scripted import NullKnowledge, ScriptedCoder, bottleneck, context_for, profile
@@ -124,6 +125,15 @@ def test_a_lesson_that_is_refuted_after_a_resume_is_taken_back(bench: Bench) -> 
     bench.search(region, {"a": later}, patience=99)
     found = {(lesson.run, lesson.text) for lesson in taught(bench)}
     assert found == {("run", "threads gain"), ("run", "a person's"), ("other", "one thread is enough")}
+
+
+def test_a_lesson_whose_evaluation_is_in_another_database_ends_no_run(bench: Bench) -> None:
+    """As in a replay: the knowledge base that it teaches has no verdicts."""
+    with Store(f"sqlite:///{bench.folder / 'replayed.db'}") as other:
+        bench.knowledge = KnowledgeBase(other, ())  # type: ignore[assignment]
+        script = {"a": [{"speed": 2.0, "lesson": "one thread is enough"}]}
+        assert len(bench.search(profile(bottleneck("a")), script).wins) == 1
+        assert not other.lessons() and not taught(bench)
 
 
 def taught(bench: Bench) -> list[Lesson]:

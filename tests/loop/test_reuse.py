@@ -84,3 +84,13 @@ def test_other_words_for_the_same_machine_code_share_a_verdict_over_runs(bench: 
     assert evaluation.performance.speedup["eager"].point == 1.5
     assert evaluation.reused.endswith("of run run (the same machine code)")
     assert bench.store.promotions("later")[0].solution == attempt.solution
+
+
+def test_a_lesson_of_a_shared_verdict_whose_strategy_has_no_entry_ends_no_run(bench: Bench) -> None:
+    bench.knowledge = KnowledgeBase(bench.store, ())  # type: ignore[assignment]
+    model = {"coder": "openai:m", "children": 1}
+    script = [{"speed": 1.5, "code": "abc"}]
+    bench.search(profile(REGION), {"a": script}, conditions="here", patience=99, **model)
+    later(bench, [{"speed": 9.0, "code": "abc", "strategy": "new-slug", "lesson": "rows fit"}], **model)
+    assert len(bench.store.promotions("later")) == 1
+    assert not bench.store.lessons()
