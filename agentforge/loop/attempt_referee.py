@@ -49,7 +49,7 @@ class AttemptReferee:
         quiet: bool = False,
         deadline: float | None = None,
     ) -> tuple[str, Evaluation]:
-        """Identifier and evaluation of an attempt's solution.
+        """Identifier and evaluation of an attempt's solution; one in which the referee failed is repeated.
 
         Args:
             again: measure it again; otherwise one that this run, or another one, finished is reused.
@@ -67,16 +67,17 @@ class AttemptReferee:
         if found is None:
             if not quiet:
                 self.run_log.event(AttemptEvaluating(**which(attempt), level=level))
-            evaluation = self.evaluator.evaluate(
-                EvaluationRequest(
-                    bottleneck.definition,
-                    bottleneck.workloads,
-                    solution,
-                    level=level,
-                    deadline=deadline,
-                    sol_s=bottleneck.sol_per_call_s,
-                )
+            request = EvaluationRequest(
+                bottleneck.definition,
+                bottleneck.workloads,
+                solution,
+                level=level,
+                deadline=deadline,
+                sol_s=bottleneck.sol_per_call_s,
             )
+            evaluation = self.evaluator.evaluate(request)
+            if evaluation.status is EvaluationStatus.HARNESS_ERROR:  # one hitch must not lose a candidate
+                evaluation = self.evaluator.evaluate(request)
             found = self.run_log.put_evaluation(evaluation, self.run_log.conditions(*key[:2])), evaluation
         if not quiet:
             self.run_log.event(AttemptEvaluated(**which(attempt), **numbers(found[1]), reused=reused))

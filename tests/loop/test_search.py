@@ -174,6 +174,17 @@ def test_a_referee_that_keeps_failing_stops_the_run(bench: Bench) -> None:
     assert bench.knowledge.recorded == []
 
 
+def test_one_failure_of_the_referee_loses_no_candidate(bench: Bench) -> None:
+    def hitch(solution: Solution, level: Level) -> None:
+        first = [done for _, done in bench.referee.evaluations].count(Level.FULL) == 0
+        failed = EvaluationStatus.HARNESS_ERROR if level is Level.FULL and first else None
+        bench.referee.status = failed
+
+    bench.referee.before = hitch
+    assert len(bench.search(profile(bottleneck("a")), {"a": [{"speed": 3.0}]}).wins) == 1
+    assert [level for _, level in bench.referee.evaluations] == [Level.QUICK, Level.FULL, Level.FULL]
+
+
 @pytest.mark.parametrize("children", [1, 3])
 def test_a_run_that_the_referee_stopped_goes_on_once_it_is_well(bench: Bench, children: int) -> None:
     found, script = profile(bottleneck("a", sol_s=1e-6)), {"a": [{"speed": 2.0 + i} for i in range(5)]}
