@@ -31,7 +31,7 @@ def build_graph(steps: Steps, saver: BaseCheckpointSaver[Any]) -> CompiledStateG
 
     def to_plan(state: State) -> list[Send] | str:
         """Attempts of different bottlenecks side by side, those of one in turn."""
-        if not state["round"] or steps.supervisor.out_of_budget():
+        if not state["round"]:
             return END
         groups = groupby(sorted(state["round"], key=_bottleneck), key=_bottleneck)
         return [Send("plan", {"round": list(children)}) for _, children in groups]

@@ -12,6 +12,7 @@ from agentforge.agents.directives import Use, draw_directive, fittest, is_due, n
 from agentforge.llm import CallFailed, CannotAfford
 from agentforge.schema import (
     Attempt,
+    AttemptStatus,
     Directive,
     Directives,
     EvaluationStatus,
@@ -40,6 +41,7 @@ from .bottleneck_state import (
     PRIOR_WEIGHT,
     REMEASUREMENTS,
     costs_of,
+    gain_over_eager,
 )
 from .supervisor import Supervisor
 
@@ -77,6 +79,8 @@ class Steps:
         """Go on with unfinished attempts, or choose bottlenecks and parents for new ones."""
         attempts = self.supervisor.run_log.attempts()
         unfinished = [a for a in attempts if a.status not in FINISHED]
+        if self.supervisor.out_of_budget():  # what was measured is judged and recorded in any case
+            unfinished = [a for a in unfinished if a.status is AttemptStatus.EVALUATED]
         if unfinished:
             first = unfinished[0].number
             pending = [
@@ -261,28 +265,28 @@ def _with(tree: Tree, choice: Choice, attempt: str) -> Tree:
 
 
 def remeasure(supervisor: Supervisor, bottleneck: str, *, most: int = 1) -> bool:
-    """Measure a bottleneck's contenders again, the fastest first; True if one was promoted.
-
-    If the minutes are used up, only the fastest is measured: proving the result comes on top of them. At the
-    run's own limit none is.
-    """
-    before, meter = supervisor.bottleneck_state(bottleneck).incumbent, supervisor.meter
-    while not meter.out_of_time and (found := supervisor.bottleneck_state(bottleneck).contenders(most)):
-        _measure(supervisor, found[0])
-        if meter.out_of_minutes:
+    """Measure a bottleneck's contenders again while minutes are left, the fastest first; True if one was
+    promoted."""
+    meter, promoted = supervisor.meter, False
+    while not (meter.out_of_minutes or meter.out_of_time):
+        found = supervisor.bottleneck_state(bottleneck).contenders(most)
+        if not found:
             break
-    after = supervisor.bottleneck_state(bottleneck).incumbent
-    return after is not None and (before is None or after[0].id != before[0].id)
+        promoted |= _measure(supervisor, found[0])
+    return promoted
 
 
 def remeasure_all(supervisor: Supervisor) -> bool:
     """Measure all contenders again in turns before the search ends; True if one was promoted.
 
-    It goes on while one contends and minutes are left: a busy machine may become quiet.
+    It goes on while one contends and minutes are left: a busy machine may become quiet. If they are used up,
+    only the one that may save most time is measured, because proving a result comes on top of them.
     """
     meter = supervisor.meter
-    spare = not meter.out_of_minutes and meter.budget.minutes is not None
-    turns = range(1, LAST_REMEASUREMENTS + 1) if spare else [REMEASUREMENTS]
+    if meter.out_of_minutes:
+        fastest = _fastest_contender(supervisor)
+        return fastest is not None and not meter.out_of_time and _measure(supervisor, fastest)
+    turns = range(1, LAST_REMEASUREMENTS + 1) if meter.budget.minutes is not None else [REMEASUREMENTS]
     for turn in turns:
         promoted = [remeasure(supervisor, name, most=turn) for name in supervisor.bottlenecks]
         if any(promoted) or meter.out_of_minutes or meter.out_of_time:
@@ -290,24 +294,39 @@ def remeasure_all(supervisor: Supervisor) -> bool:
     return False
 
 
-def _measure(supervisor: Supervisor, attempt: Attempt) -> None:
-    """One more full evaluation of an attempt; its result takes the place of the earlier one."""
-    run_log = supervisor.run_log
+def _fastest_contender(supervisor: Supervisor) -> Attempt | None:
+    """The contender of all bottlenecks that saves most time, as far as is known."""
+    saved: dict[float, Attempt] = {}
+    for state in supervisor.bottleneck_states().values():
+        for attempt in state.contenders()[:1]:
+            gain = gain_over_eager(state.evaluations[attempt.id]) or 1.0
+            saved[state.time_s - state.bottleneck.time_s / gain] = attempt
+    return saved[max(saved)] if saved else None
+
+
+def _measure(supervisor: Supervisor, attempt: Attempt) -> bool:
+    """One more full evaluation of an attempt, in the place of the earlier one; True if it was promoted."""
+    run_log, meter = supervisor.run_log, supervisor.meter
     name = supervisor.bottlenecks[attempt.bottleneck].bottleneck.definition.name
     run_log.event(Progress(text=f"measuring attempt {attempt.number} of {name} again: the machine was busy"))
-    update: dict[str, object] = {"remeasured": attempt.remeasured + 1}
+    attempt = attempt.model_copy(update={"remeasured": attempt.remeasured + 1})
     try:
         identifier, evaluation = supervisor.referee.evaluate(
-            attempt, Level.FULL, again=True, deadline=supervisor.meter.limit
+            attempt, Level.FULL, again=True, deadline=meter.end(first=meter.out_of_minutes)
         )
     except TimeEnded:
         supervisor.referee.time_ended(attempt)
-        return
+        return False
     except TargetError:  # the reference is no longer judged; the earlier result stays
         run_log.put(attempt.model_copy(update={"remeasured": LAST_REMEASUREMENTS}))
-        return
+        return False
     if evaluation.status is EvaluationStatus.HARNESS_ERROR:  # it says nothing: the earlier result stays
-        run_log.put(attempt.model_copy(update=update))
-        return
-    update["evaluation"] = identifier
-    supervisor.remember(run_log.put(attempt.model_copy(update=update)))
+        run_log.put(attempt)
+        return False
+    # until it is recorded, it is not done: a kill here must lose neither promotion nor outcome
+    measured = {"evaluation": identifier, "status": AttemptStatus.EVALUATED}
+    attempt = run_log.put(attempt.model_copy(update=measured))
+    supervisor.remember(attempt)
+    run_log.put(attempt.model_copy(update={"status": AttemptStatus.DONE}))
+    incumbent = supervisor.bottleneck_state(attempt.bottleneck).incumbent
+    return incumbent is not None and incumbent[0].id == attempt.id

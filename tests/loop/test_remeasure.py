@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_measuring_again_ends_even_if_the_machine_never_becomes_quiet(bench: Ben
     assert bench.store.attempts("run")[0].remeasured == LAST_REMEASUREMENTS
 
 
-@pytest.mark.parametrize("bench", [Budget(minutes=0.6)], indirect=True)
+@pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
 def test_measuring_again_ends_with_the_minutes(bench: Bench) -> None:
     ticks = itertools.count(step=1.0)
     script = {"a": [{"speed": 3.0, "noisy": 99}]}
@@ -124,6 +125,53 @@ def test_when_the_minutes_are_used_up_only_the_fastest_is_measured_again(bench: 
     attempts = bench.store.attempts("run")
     assert len(attempts) > 1
     assert [a.number for a in attempts if a.remeasured] == [2]
+
+
+@pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
+def test_when_the_minutes_are_used_up_one_attempt_of_all_regions_is_measured_until_a_deadline(
+    bench: Bench,
+) -> None:
+    """The one that saves most: 3x of the large region, not 4x of the small one."""
+    now = [0.0]
+
+    def slow(solution: Solution, level: Level) -> None:
+        now[0] += 10.0
+
+    bench.referee.before = slow
+    small, large = bottleneck("a", time_s=1.0, sol_s=1e-6), bottleneck("b", time_s=4.0, sol_s=1e-6)
+    speeds = {"a": 4.0, "b": 3.0}
+    script = {n: [{"speed": s + i / 100, "noisy": 1} for i in range(9)] for n, s in speeds.items()}
+    result = bench.search(profile(large, small), script, clock=lambda: now[0], patience=99)
+    assert "minutes" in result.reason
+    attempts = bench.store.attempts("run")
+    assert {a.bottleneck for a in attempts} == {large.definition.hash, small.definition.hash}
+    assert [a.bottleneck for a in attempts if a.remeasured] == [large.definition.hash]
+    assert len(result.wins) == 1
+    begun = now[0] - 10.0
+    assert bench.referee.deadlines[-1] == begun + 120.0, "a first verdict has as long"
+
+
+@pytest.mark.parametrize("bench", [Budget(), Budget(minutes=60)], indirect=True)
+def test_a_kill_after_the_second_measurement_loses_neither_promotion_nor_outcome(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, script = [0.0], {"a": [{"speed": 3.0, "noisy": 1}]}
+    recorded = bench.knowledge.record
+
+    def killed(*args: Any, **parent: Any) -> str | None:
+        if full(bench) == 2:
+            now[0] = 3600.0  # the minutes are used up, so that a resume begins nothing new
+            raise MemoryError
+        return recorded(*args, **parent)
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(bench.knowledge, "record", killed)
+        bench.search(profile(bottleneck("a")), script, clock=lambda: now[0])
+    assert bench.store.promotions("run") == ()
+    assert len(bench.search(profile(bottleneck("a")), script, clock=lambda: now[0]).wins) == 1
+    assert full(bench) == 2, "it is not measured a third time"
+    assert len(bench.store.promotions("run")) == 1
+    assert bench.knowledge.recorded == [("strategy-0", True, False), ("strategy-0", True, True)]
 
 
 @pytest.mark.parametrize("bench", [Budget(attempts=1)], indirect=True)
