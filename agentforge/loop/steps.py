@@ -116,7 +116,7 @@ class Steps:
         for child in state["round"]:
             if not self.supervisor.out_of_budget():
                 self.supervisor.code(child)
-            if self.width > 1:
+            if self.width > 1 and not self.supervisor.out_of_budget():
                 self.supervisor.build(child)
         return {}
 

@@ -31,7 +31,7 @@ def submit(supervisor: Supervisor, proposal: Proposal, number: int | None = None
             returned as it is. None is the next free number.
 
     Returns:
-        The attempt, `done`, or `failed` if the region cannot be judged.
+        The attempt: `done`, `failed` if the region cannot be judged, or `coded` if the run's own limit came.
     """
     run_log = supervisor.run_log
     if number is None:

@@ -221,13 +221,14 @@ class Supervisor:
     def evaluate(self, child: PendingAttempt, *, bounded: bool = True) -> bool:
         """Judge at `quick`; a solution that looks faster than the incumbent is judged again at `full`.
 
-        If the minutes end meanwhile, which they cannot unless `bounded`, the attempt stays as it was, for a
-        resume. False if nothing of this bottleneck can be judged.
+        If the time ends meanwhile, the attempt stays as it was, for a resume: the minutes if `bounded`, the
+        run's own limit in any case. False if nothing of this bottleneck can be judged.
         """
         attempt = self.run_log.attempt(child["attempt"])
         if attempt is None or attempt.status is not AttemptStatus.CODED:
             return True
-        started, end = time.monotonic(), self.meter.end(first=self.run_log.unjudged) if bounded else None
+        meter, started = self.meter, time.monotonic()
+        end = meter.end(first=self.run_log.unjudged) if bounded else meter.limit
         if ":" in self.settings.coder and bounded:
             attempt = self.run_log.put(self.referee.compiled(attempt))
             if twin := self.referee.twin(attempt):
@@ -241,7 +242,7 @@ class Supervisor:
                 identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             state = self.bottleneck_state(attempt.bottleneck)
             if state.promising(evaluation):
-                end = end and self.meter.end(first=state.incumbent is None, quick_s=evaluation.seconds)
+                end = meter.end(first=state.incumbent is None, quick_s=evaluation.seconds) if bounded else end
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
             self.referee.time_ended(attempt)

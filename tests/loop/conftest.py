@@ -77,8 +77,12 @@ class Bench:
         options = {"clock": clock} if clock else {}
         limit_s = settings.get("limit_s")
         meter = BudgetMeter(run.budget, seconds_used=run.seconds_used, limit_s=limit_s, **options)
+        session = self.session(script, patient, **settings)
+        return run_search(profile, run_log, meter, session, checkpoint=self.folder / "checkpoint.db")
+
+    def session(self, script: Script, patient: bool = True, **settings: Any) -> Session:
         self.planner = ScriptedPlanner(script)
-        session = Session(
+        return Session(
             agents=Agents(self.planner, self.coder, ScriptedJudge(), self.model_planner),
             evaluator=self.referee,
             knowledge=self.knowledge,
@@ -89,7 +93,6 @@ class Bench:
             hardware=Hardware(DEVICE, "null", 1, 1e9, 1e9),
             patient=patient,
         )
-        return run_search(profile, run_log, meter, session, checkpoint=self.folder / "checkpoint.db")
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.events]

@@ -110,6 +110,19 @@ class ScriptedPlanner:
         )
 
 
+def written(bottleneck: Bottleneck, said: Mapping[str, Any]) -> Solution:
+    """A solution that the simulated referee measures as `said`."""
+    text = json.dumps(said, sort_keys=True)
+    source = SourceFile(path="model_new.py", content=f"# {text}\nclass ModelNew: ...\n")
+    return Solution(
+        name="scripted",
+        definition=bottleneck.definition.hash,
+        author="scripted",
+        spec=BuildSpec(language="python"),
+        sources=(source,),
+    )
+
+
 class ScriptedCoder:
     """Writes the plan's parameters down as the solution; `cannot` and `explode` fail."""
 
@@ -120,17 +133,7 @@ class ScriptedCoder:
             raise CannotCode(str(plan.parameters["cannot"]))
         if "explode" in plan.parameters:
             raise RuntimeError(str(plan.parameters["explode"]))
-        text = json.dumps(plan.parameters, sort_keys=True)
-        source = SourceFile(path="model_new.py", content=f"# {text}\nclass ModelNew: ...\n")
-        return Draft(
-            Solution(
-                name=plan.strategy,
-                definition=task.bottleneck.definition.hash,
-                author="scripted",
-                spec=BuildSpec(language="python"),
-                sources=(source,),
-            )
-        )
+        return Draft(written(task.bottleneck, plan.parameters))
 
 
 class ScriptedJudge:
@@ -165,11 +168,11 @@ class SimulatedReferee:
     """Measured from now on, in place of the speed in the solution."""
     status: EvaluationStatus | None = None
     """Given from now on, in place of the status in the solution."""
+    quick_compile: bool = True
+    """Level `quick` measures torch.compile too."""
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         solution, level = request.solution, request.level
-    quick_compile: bool = True
-    """Level `quick` measures torch.compile too."""
         self.deadlines.append(request.deadline)
         self.before(solution, level)
         scripted = re.findall(r"^(?:# |SAID = )(\{.*\})", solution.source("model_new.py"), re.MULTILINE)
@@ -185,14 +188,14 @@ class SimulatedReferee:
         steady = passed and level is Level.FULL and not noisy
         doubt = {ReasonCode.NOISY_CONTROL: "one baseline in two processes differs"} if noisy else {}
         doubt = {ReasonCode.UNTIMED: "no GPU is here"} if untimed else doubt
-        return Evaluation(
-            definition=request.definition.hash,
-            solution=solution.hash,
         timed = performance(
             speed, float(said.get("compile", 1.0)), float(said.get("spread", 0.01)) if noisy else 0.01
         )
         if level is Level.QUICK and not self.quick_compile:
             del timed.baseline_s["compile"], timed.speedup["compile"]
+        return Evaluation(
+            definition=request.definition.hash,
+            solution=solution.hash,
             workloads=tuple(w.hash for w in request.workloads),
             level=level,
             status=status,

@@ -176,6 +176,22 @@ def test_what_is_compiled_ahead_is_all_of_a_round(bench: Bench) -> None:
     assert sorted(built) == sorted({a.solution for a in bench.store.attempts("run")})
 
 
+@pytest.mark.parametrize("bench", [Budget(minutes=1)], indirect=True)
+def test_nothing_is_compiled_once_the_minutes_are_used_up(bench: Bench) -> None:
+    now, built = [0.0], list[str]()
+
+    class Slow(ScriptedCoder):
+        def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+            now[0] = 99.0 if task.attempt == "run/0002" else now[0]
+            return super().code(task, plan, parent)
+
+    bench.coder = Slow()
+    bench.referee.build = lambda solution: built.append(solution.hash)  # type: ignore[attr-defined]
+    script = {"a": [{"speed": 1.5}, {"speed": 1.2}]}
+    bench.search(profile(bottleneck("a")), script, clock=lambda: now[0], children=2)
+    assert bench.store.attempts("run")[1].solution not in {*built, None}
+
+
 def test_a_mendable_failure_is_mended_once_in_a_round() -> None:
     broken = tree("a", node("a1", passed=False, verdict="repair"), time_s=9.0)
     choice = BestFirst().select(broken)
