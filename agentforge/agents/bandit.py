@@ -23,7 +23,7 @@ EXPLORATION = 0.5
 """Factor of the bonus for models that were drawn seldom."""
 
 EPSILON = 0.1
-"""Probability of a draw among all models, whatever their scores."""
+"""Probability of a draw among all, whatever their scores."""
 
 DECAY = 0.95
 """Weight of a finished attempt for each one that was finished after it, of any model."""
@@ -68,17 +68,26 @@ def choose(arms: Sequence[str], pulls: Sequence[Pull], random: Random, cost_weig
     unseen = [arm for arm in arms if not count[arm]]
     if unseen:
         return random.choice(unseen)
-    if random.random() < EPSILON:
-        return random.choice(arms)
-    spread = 2.0 * math.log(max(2, len(pulls)))
     means = _mean_gains(arms, pulls)
     cheap = _cheapness(arms, pulls)
     k = cost_weight if cheap else 0.0
-    score = {
-        arm: (1.0 - k) * (means[arm] + EXPLORATION * math.sqrt(spread / count[arm])) + k * cheap.get(arm, 0.0)
-        for arm in arms
-    }
-    return random.choice([arm for arm in arms if score[arm] == max(score.values())])
+    values = {arm: (1.0 - k) * means[arm] + k * cheap.get(arm, 0.0) for arm in arms}
+    return explore(values, count, len(pulls), (1.0 - k) * EXPLORATION, random)
+
+
+def explore(
+    values: Mapping[str, float], tries: Mapping[str, int], total: int, exploration: float, random: Random
+) -> str:
+    """One name of `values`: with probability `EPSILON` any, else the one with the highest UCB1 score, with
+    equal chance among equals:
+
+        value + exploration sqrt(2 ln total / tries)
+    """
+    if random.random() < EPSILON:
+        return random.choice([*values])
+    spread = 2.0 * math.log(max(2, total))
+    scores = {name: value + exploration * math.sqrt(spread / tries[name]) for name, value in values.items()}
+    return random.choice([name for name in values if scores[name] == max(scores.values())])
 
 
 def _mean_gains(arms: Sequence[str], pulls: Sequence[Pull]) -> dict[str, float]:

@@ -7,13 +7,14 @@ chooses an attempt, and stores the draw in `Attempt.directive`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from random import Random
 
 from agentforge.schema import Directive
+
+from .bandit import explore
 
 PLAIN = "plain"
 """Identifier of the prompt without a fragment, which the first ones edit."""
@@ -26,9 +27,6 @@ PRIOR = 2.0
 
 EXPLORATION = 0.15
 """Factor of the bonus for fragments with few attempts: about the standard deviation of a gain in reward."""
-
-EPSILON = 0.1
-"""Probability of a draw among all live fragments."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,7 @@ def live(names: Sequence[str], uses: Sequence[Use], most: int) -> list[str]:
 def draw_directive(names: Sequence[str], uses: Sequence[Use], random: Random, most: int) -> str:
     """The fragment of the next attempt: a pure function of its arguments.
 
-    With probability `EPSILON` any live one, else the highest UCB1 score, with equal chance among equals:
-
-        fitness + EXPLORATION sqrt(2 ln t / (n + 1))
-
-    There are t attempts, n of them the fragment's, those under way included.
+    Drawn by `explore` among the live ones, with the fitness as value and one more than its attempts as tries.
 
     Args:
         uses: finished attempts, then those under way.
@@ -75,12 +69,8 @@ def draw_directive(names: Sequence[str], uses: Sequence[Use], random: Random, mo
         most: fragments that are live at once.
     """
     among = live(names, uses, most)
-    if random.random() < EPSILON:
-        return random.choice(among)
-    spread = 2.0 * math.log(max(2, len(uses)))
-    count = {name: sum(use.directive == name for use in uses) for name in among}
-    score = {n: fitness(n, uses) + EXPLORATION * math.sqrt(spread / (count[n] + 1)) for n in among}
-    return random.choice([name for name in among if score[name] == max(score.values())])
+    tries = {name: sum(use.directive == name for use in uses) + 1 for name in among}
+    return explore({name: fitness(name, uses) for name in among}, tries, len(uses), EXPLORATION, random)
 
 
 def is_due(known: Sequence[Directive], uses: Sequence[Use]) -> bool:

@@ -155,9 +155,7 @@ class BudgetMeter:
             return f"the budget of {limits.minutes:g} minutes is used up"
         if self.out_of_time:
             return f"the run's limit of {self._limit_s:g} seconds is used up"
-        if limits.dollars is not None and dollars > limits.dollars:
-            return f"the budget of {limits.dollars:g} dollars is used up"
-        if limits.dollars is not None and limits.dollars > 0 and dollars >= limits.dollars:
+        if limits.dollars is not None and (dollars > limits.dollars or dollars >= limits.dollars > 0):
             return f"the budget of {limits.dollars:g} dollars is used up"
         if attempts is not None and limits.attempts is not None and attempts >= limits.attempts:
             return f"the budget of {limits.attempts} attempts is used up"
