@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert, update
 
-from agentforge.schema import Context, Evidence, Outcome
+from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome
 from agentforge.store import Store
 from agentforge.store.knowledge.outcomes import _row
 from agentforge.store.tables import ContextRow, OutcomeRow, SummaryRow
@@ -81,6 +81,17 @@ def test_a_solution_that_is_measured_again_counts_once(store: Store) -> None:
     for (record,) in (store.experience()["fuse"], store.strategy_records()["fuse"]):
         assert (record.unproven, record.measured) == (2, 2)
         assert record.mean_measured_log_speedup == pytest.approx((0.5 + 0.1) / 2), "the last time counts"
+
+
+def test_what_says_nothing_about_a_solution_is_no_failure(store: Store) -> None:
+    kinds = (EvaluationStatus.CRASHED, EvaluationStatus.UNSUPPORTED, EvaluationStatus.HARNESS_ERROR)
+    store.record_outcomes(
+        outcome(number, None, status=status, evidence=Evidence.UNVERIFIED)
+        for number, status in enumerate(kinds)
+    )
+    (record,) = store.strategy_records()["fuse"]
+    assert record.failures == 1
+    agrees(store)
 
 
 def test_it_is_repaired(store: Store) -> None:
