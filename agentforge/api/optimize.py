@@ -85,7 +85,7 @@ def optimize(
         out: folder for the artifact; else it goes below the run's own folder.
         init_args: constructor arguments for `"model.py:Net"`: a list or a dict.
         generate: `"prompt=128,new=64"`: make a generation by a causal language model of transformers faster,
-            a prefill of 128 tokens and 64 decode steps with a static KV cache. There are no example inputs.
+            a prefill of 128 tokens and 63 decode steps with a static KV cache. There are no example inputs.
         shapes: `"batch=1..32,seq=128..2048"`: make calls of all these shapes faster. `batch` and `seq` are
             dimensions 0 and 1 of the inputs, `x.2` is dimension 2 of the input `x`, and `length:q.1+mask.0`
             are two dimensions that always have one size.
