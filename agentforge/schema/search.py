@@ -150,8 +150,7 @@ class Trial(FrozenModel):
 
     parameters: dict[str, int | float | str | bool]
     log_speedups: tuple[float, ...] = ()
-    """ln(best baseline time / its time) of each quick verdict; empty if it gave no code, failed or was not
-    timed."""
+    """ln(eager time / its time) of each quick verdict; empty if it gave no code, failed or was not timed."""
     won: bool = False
     """It was faster than all before it, or is the attempt as it was written."""
 

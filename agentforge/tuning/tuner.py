@@ -1,4 +1,7 @@
-"""Tune one attempt: points race against the incumbent, and each finished trial is kept."""
+"""Tune one attempt: points race against the incumbent, and each finished trial is kept.
+
+They are compared over eager, because only that baseline is measured in every verdict.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class Tuner:
             quick: its verdict.
             before: the trials that were kept, if the tuner was interrupted.
         """
-        timed = quick.speedup_over_best
+        timed = quick.speedup.get("eager")
         if not self.variants.space or timed is None:
             return solution
         trials = list(before) or [
@@ -67,7 +70,7 @@ class Tuner:
         A point whose interval lies below the incumbent's mean ends after one verdict, and one whose interval
         lies above it wins. Otherwise both are measured again in turns.
         """
-        timed = first.speedup_over_best
+        timed = first.speedup.get("eager")
         if timed is None:
             return (), False
         own, theirs = [_log(timed)], list(incumbent.log_speedups)
@@ -79,7 +82,7 @@ class Tuner:
                 verdict = self.evaluate(runner, True)
                 if verdict is None:
                     return None
-                again = verdict.speedup_over_best
+                again = verdict.speedup.get("eager")
                 if again is None:
                     return tuple(own), False
                 logs.append(_log(again))

@@ -69,6 +69,20 @@ def test_close_points_are_measured_again_in_turns_with_the_incumbent() -> None:
     assert Counter(referee.asked)[3, True] == 0
 
 
+def test_a_point_that_eager_alone_was_measured_beside_does_not_win_by_that() -> None:
+    """1 was taken from a run that measured torch.compile too, which is twice as fast as eager."""
+
+    class Compiled(Referee):
+        def verdict(self, block: int) -> Evaluation:
+            found = super().verdict(block)
+            if block == 1 and found.performance is not None:
+                found.performance.baseline_s["compile"] = 0.5
+                found.performance.speedup["compile"] = Interval(point=0.5, low=0.49, high=0.51)
+            return found
+
+    assert Compiled({1: 1.0, 2: 0.8, 3: 0.9}).run() == "1"
+
+
 def test_a_failure_never_wins() -> None:
     referee = Referee({1: 1.0, 2: None, 3: None})
     assert referee.run() == "1"
