@@ -68,8 +68,8 @@ Generate = Annotated[
     typer.Option(
         "--generate",
         metavar="prompt=N,new=M",
-        help="For hf:CONFIG.json of a causal language model: make a generation faster, a prefill of N tokens, "
-        "which gives the first of M new ones, and M - 1 decode steps with a static KV cache.",
+        help="For hf:CONFIG.json of a causal language model: make a generation faster: a prefill of N "
+        "tokens, which gives the first of M new ones, and M - 1 decode steps with a static KV cache.",
     ),
 ]
 Shapes = Annotated[

@@ -74,7 +74,7 @@ for which in (os.PRIO_PROCESS, os.PRIO_USER):
 own, number = seccomp._SCHEDULING[os.uname().machine], seccomp._PRIORITIES[os.uname().machine]["ioprio_set"]
 fields = (ctypes.c_uint32 * 12)(48)
 print(syscall(own["sched_setattr"], other.pid, fields, 0), syscall(own["sched_setattr"], 0, fields, 0))
-print(syscall(number, 3, 0, 4 << 13))
+print(syscall(number, 3, 0, 4 << 13), flush=True)
 os._exit(0)
 """
 
