@@ -9,6 +9,8 @@ import ctypes
 import errno
 import os
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ import torch
 
 from ..pytree import Leaf, LeafSpec, Part
 from .shared_memory import DTYPES, Layout, contiguous_strides
+
+Elements = list[tuple[int, "np.ndarray[Any, np.dtype[np.int64]]"]]
+"""Leaves of an output, and flat indices of some elements of each."""
 
 _BATCH = 1024
 """Most pieces of one process_vm_readv (IOV_MAX)."""
@@ -136,16 +141,11 @@ def runs_of(spec: LeafSpec, first: int, count: int) -> list[tuple[int, int]]:
     return [(spec.address + int(offset), size) for offset in steps @ index]
 
 
-Elements = list[tuple[int, "np.ndarray[Any, np.dtype[np.int64]]"]]
-"""Leaves of an output, and flat indices of some elements of each."""
-
-
 def elements_of(parts: Sequence[Part]) -> Elements:
     """The elements of flat ranges that are sorted by leaf, for `read_elements`."""
-    leaves = dict.fromkeys(leaf for leaf, _, _ in parts)
     return [
-        (leaf, np.concatenate([np.arange(p[1], p[1] + p[2]) for p in parts if p[0] == leaf]))
-        for leaf in leaves
+        (leaf, np.concatenate([np.arange(first, first + count) for _, first, count in own]))
+        for leaf, own in groupby(parts, key=itemgetter(0))
     ]
 
 
@@ -193,9 +193,10 @@ def read_part(pid: int, specs: Sequence[LeafSpec], part: Part) -> torch.Tensor:
         Unreadable, NotAllowed
     """
     leaf, first, count = part
-    layout = specs[leaf].layout if leaf < len(specs) else None
-    if layout is None or first + count > layout.numel:
+    if leaf >= len(specs) or not specs[leaf].holds(first, count):
         return torch.empty(0)
+    layout = specs[leaf].layout
+    assert layout is not None
     if layout.strides != contiguous_strides(layout.shape):
         whole = read_leaf(pid, specs[leaf]).value
         return torch.as_tensor(whole).reshape(-1)[first : first + count]
