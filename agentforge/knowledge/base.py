@@ -279,17 +279,13 @@ class KnowledgeBase:
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
-        original = evaluation.copy_of
-        if evaluation.status.undecided or (evaluation.reused and not original):
+        if evaluation.status.undecided or (evaluation.reused and not evaluation.copy_of):
             return
         known = self._known().get(strategy_id)
         if known is None or known.claimed:
             self._store.save_strategy(strategy_without_card(strategy_id, context, solution))
         chosen = parameters if parameters is not None else solution.parameters
         outcome = outcome_of(strategy_id, context, solution, evaluation, chosen, run, parent=parent)
-        if original:
-            identifier = content_hash([strategy_id, original], length=24)  # as its own run records it
-            outcome = outcome.model_copy(update={"id": identifier, "evaluation": original})
         self._store.record_outcomes([outcome])
 
     def learn(

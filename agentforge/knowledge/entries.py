@@ -26,7 +26,7 @@ def outcome_of(
     parent: tuple[str, Evaluation] | None = None,
 ) -> Outcome:
     """What an evaluation says about a strategy; arguments as for `KnowledgeBase.record`."""
-    identifier = evaluation_id(evaluation)
+    identifier = evaluation.copy_of or evaluation_id(evaluation)  # as the run that judged it records it
     return Outcome(
         id=content_hash([strategy_id, identifier], length=24),
         strategy=strategy_id,

@@ -9,6 +9,7 @@ from typing import Any
 from agentforge.agents import Past
 from agentforge.llm import coder_dollars
 from agentforge.schema import (
+    COPY_OF,
     REUSED,
     Attempt,
     Definition,
@@ -222,10 +223,10 @@ class RunLog:
     def _copied(self, identifier: str, found: Evaluation, solution: str) -> tuple[str, Evaluation]:
         """Another run's evaluation as one of this run, which took no time and says where it is from."""
         run = self.store.evaluation_run(identifier)
-        same = "source" if found.solution == solution else "machine code"
+        same, copy_of = ("source", identifier) if found.solution == solution else ("machine code", "")
         origin = f"evaluation {identifier}{f' of run {run}' if run else ''} (the same {same})"
         # An evaluation is kept once, so each run's copy names its run.
-        notes = {**found.environment.notes, REUSED: origin, "reused_by": self.run.id}
+        notes = {**found.environment.notes, REUSED: origin, COPY_OF: copy_of, "reused_by": self.run.id}
         copy = found.model_copy(
             update={
                 "solution": solution,

@@ -29,6 +29,7 @@ from .errors import (
     pip_install,
 )
 from .evaluation import (
+    COPY_OF,
     JUDGED,
     REUSED,
     BestBaseline,
@@ -126,6 +127,7 @@ from .target import Bottleneck, CallSite, Profile, SizeRange, Target, obstacle, 
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
 __all__ = [
+    "COPY_OF",
     "EVENTS",
     "JUDGED",
     "MOST_DIRECTIVE",

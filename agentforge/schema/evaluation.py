@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from math import isfinite
+from math import floor, isfinite
 from statistics import median
 from typing import Literal, Self
 
@@ -27,8 +25,8 @@ JUDGED = "judged"
 REUSED = "reused"
 """Key of the environment's note in a copy of an earlier run's evaluation."""
 
-_SAME_SOURCE = re.compile(r"evaluation (\w+).* \(the same source\)")
-"""Such a note, with the identifier of the earlier evaluation, unless another program had its machine code."""
+COPY_OF = "copy_of"
+"""Key of the note in such a copy with the earlier evaluation's identifier, if it judged the same source."""
 
 _WIDE = 1.25
 """Ratio of an interval's ends above which a gain is reported as `at least`."""
@@ -73,7 +71,7 @@ class Interval(FrozenModel):
     def at_least(self) -> float | None:
         """The low end rounded down to hundredths, if it is above 1 then and the interval so wide that the
         point says less."""
-        low = math.floor(100 * self.low) / 100 if math.isfinite(self.low) else self.low
+        low = floor(100 * self.low) / 100 if isfinite(self.low) else self.low
         return low if low > 1 and self.high > _WIDE * self.low else None
 
     def __str__(self) -> str:
@@ -306,8 +304,8 @@ class Evaluation(FrozenModel):
     @property
     def copy_of(self) -> str:
         """Identifier of the evaluation of the same source that this is a copy of; empty if there is none."""
-        found = None if JUDGED in self.environment.notes else _SAME_SOURCE.fullmatch(self.reused)
-        return found[1] if found else ""
+        notes = self.environment.notes
+        return "" if JUDGED in notes else notes.get(COPY_OF, "")
 
     @property
     def verified(self) -> bool:
