@@ -14,12 +14,14 @@ from agentforge.frontends import frontends
 from agentforge.isolation.sandboxes import sandboxes
 from agentforge.ladder import find_device
 from agentforge.languages import languages
-from agentforge.schema import MachineError, Permission, RunKind, UsageError
+from agentforge.schema import Budget, MachineError, Permission, RunKind, UsageError
 from agentforge.search import allocators, policies
 from agentforge.trackers import check_trackers
 from agentforge.tuning import check_tuning
 
 from ._base import RunStart
+
+_MOST_MINUTES = 525_600
 
 
 def check_start(
@@ -64,7 +66,20 @@ def check_run(settings: Settings, out: Path | None) -> None:
     check_tuning(settings.search.tune)
     check_trackers(settings.trackers, settings.tracker_options)
     check_threads(settings.referee)
+    check_minutes(settings.budget)
     check_options(settings)
+
+
+def check_minutes(budget: Budget) -> None:
+    """Refuse a budget of more than a year: no thread can wait so long.
+
+    Raises:
+        UsageError: it has more minutes.
+    """
+    if budget.minutes is not None and budget.minutes > _MOST_MINUTES:
+        raise UsageError(
+            f"budget.minutes is {budget.minutes:.10g}: give at most {_MOST_MINUTES} (a year) with --minutes"
+        )
 
 
 def check_options(settings: Settings) -> None:

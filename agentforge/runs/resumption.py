@@ -13,7 +13,7 @@ from agentforge.loop import OnEvent
 from agentforge.schema import RunSettings, RunStatus, UsageError
 from agentforge.store import Store
 
-from .checks import check_run
+from .checks import check_minutes, check_run
 from .execution import before_run, check_device, execute
 from .run_settings import limited, restored
 
@@ -53,6 +53,7 @@ def resume(
         settings = restored(kept, settings)
         out = out or (Path(kept.out) if kept and kept.out else None)
         check_run(settings, out)
+        check_minutes(budget)
         kind = (kept and kept.device) or store.get_target(run.target).device
         found = find_device(kind, settings.cache, before_run(on_event))
         where = with_threads(found, settings.referee.threads)

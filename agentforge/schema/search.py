@@ -203,8 +203,8 @@ class Attempt(FrozenModel):
 class Budget(FrozenModel):
     """Limits of a run; None is no limit."""
 
-    minutes: float | None = Field(default=None, gt=0, le=525_600, allow_inf_nan=False)
-    """Wall time of the search, at most a year; profile and stitching come on top."""
+    minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Wall time of the search; profile and stitching come on top."""
     attempts: int | None = Field(default=None, ge=0)
     """Most attempts."""
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)

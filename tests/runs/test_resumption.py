@@ -46,6 +46,12 @@ def test_new_limits_take_the_place_of_the_runs_own(
     assert store.get_run(run.id).budget == run.budget.model_copy(update={"dollars": 100.0})
 
 
+def test_a_limit_above_a_year_is_refused(store: Store, settings: Settings, run: Run) -> None:
+    with pytest.raises(UsageError, match=r"budget\.minutes is 1000000000: give at most 525600"):
+        resume(run.id, settings, limits={"minutes": 1e9})
+    assert store.get_run(run.id) == run
+
+
 def test_new_limits_are_not_kept_while_another_process_works_on_the_run(
     store: Store, settings: Settings, run: Run
 ) -> None:

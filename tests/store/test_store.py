@@ -13,6 +13,7 @@ from sqlalchemy import create_engine, text, update
 from agentforge.schema import (
     Attempt,
     AttemptStatus,
+    Budget,
     Evaluation,
     EvaluationStatus,
     Evidence,
@@ -46,6 +47,11 @@ class TestRuns:
     def test_kept_whole(self, store: Store) -> None:
         store.create_run(nouns.run())
         assert store.get_run(nouns.run().id) == nouns.run()
+
+    def test_an_older_version_permitted_more_minutes(self, store: Store) -> None:
+        long = nouns.run(budget=Budget(minutes=1e9))
+        store.create_run(long)
+        assert store.list_runs() == (long,)
 
     def test_changes(self, store: Store) -> None:
         store.create_run(nouns.run())
