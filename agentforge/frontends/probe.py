@@ -14,7 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
-from agentforge.problems.kernelbench import Problem, load_problem, remedy, seed_generators
+from agentforge.problems.generators import seed_generators
+from agentforge.problems.kernelbench import Problem, load_problem, remedy
 from agentforge.referee.workers.failures import UnusableOutput
 from agentforge.referee.workers.pytree import flatten
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
@@ -72,8 +73,8 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
             f"{definition.name} has lazy parameters without a shape: run one forward in its constructor, or "
             "use modules with sizes, such as nn.Linear for nn.LazyLinear"
         )
-    init = problem.constructor_arguments(_SEED)
-    if not _same_values(init, problem.constructor_arguments(_SEED)):
+    init = problem.constructor_arguments()
+    if not _same_values(init, problem.constructor_arguments()):
         raise TargetError(f"{definition.name}: get_init_inputs() {_UNSEEDED}")
     args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
     names = parameter_names(model, len(args))

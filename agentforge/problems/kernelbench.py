@@ -6,7 +6,6 @@ Reference: Ouyang et al., KernelBench (2025), https://github.com/ScalingIntellig
 from __future__ import annotations
 
 import linecache
-import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,8 @@ import torch
 from agentforge.schema import Definition, TargetError
 from agentforge.visible import shortened
 
+from .generators import FIXED, seed_generators, seed_weights
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -29,15 +30,15 @@ class Problem:
     get_inputs: Callable[[], Any]
     get_init_inputs: Callable[[], Any]
 
-    def constructor_arguments(self, seed: int) -> Any:
-        """What `get_init_inputs()` draws under `seed`: a list, or a dict of keyword arguments."""
-        seed_generators(seed)
+    def constructor_arguments(self) -> Any:
+        """What `get_init_inputs()` gives under `FIXED`: a list, or a dict of keyword arguments."""
+        seed_generators(FIXED)
         return self.get_init_inputs()
 
     def build(self, seed: int) -> torch.nn.Module:
-        """Construct the model in eval mode, its weights and arguments drawn under `seed`."""
-        init = self.constructor_arguments(seed)
-        seed_generators(seed)
+        """Construct the model in eval mode, its weights drawn under `seed`."""
+        init = self.constructor_arguments()
+        seed_weights(seed)
         if isinstance(init, dict):
             return self.model_class(**init).eval()
         return self.model_class(*init).eval()
@@ -55,14 +56,6 @@ class Problem:
         if isinstance(drawn, (list, tuple)):
             return tuple(drawn), {}
         raise TargetError("get_inputs() must return a list of arguments (or a dict of keyword arguments)")
-
-
-def seed_generators(seed: int) -> None:
-    """Seed the generators that a file may draw from: torch's, Python's and numpy's."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32])
 
 
 @contextmanager

@@ -11,10 +11,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentforge.codegen import Options, generate
-from agentforge.schema import CannotCode
+from agentforge.codegen import Options, flags_of, generate
+from agentforge.problems.kernelbench import load_problem
+from agentforge.schema import CannotCode, Definition
 
-from .compiled import build, check, compare, problem
+from .compiled import build, check, compare, load, problem
 
 randn = torch.randn
 
@@ -364,3 +365,27 @@ def test_an_epilogue_takes_the_products_memory(tmp_path: Path) -> None:
     assert "aten.mm.default" in sources["model_new.py"]
     assert " = empty(" not in sources["model_new.py"]
     check(body, inputs, tmp_path)
+
+
+DRAWN = """
+import random
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale, self.offset = scale, random.random()
+
+    def forward(self, x0):
+        return x0 * self.scale + self.offset
+
+def get_inputs(): return []
+def get_init_inputs(): return [random.random()]
+"""
+
+
+def test_constants_that_a_constructor_draws_are_those_under_each_seed(tmp_path: Path) -> None:
+    definition, x = Definition(name="drawn", op_type="other", reference=DRAWN), randn(64)
+    options = Options(threads=2)
+    files = generate(definition, (problem("return x0", [x])[1],), options)
+    compare(load(files, tmp_path, flags_of(options)), load_problem(definition).build(seed=5), [x])

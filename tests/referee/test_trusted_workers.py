@@ -73,3 +73,9 @@ def test_a_candidate_gets_the_constructor_arguments_of_the_reference(referee: Re
     definition = Definition(name="drawn", op_type="other", reference=source)
     evaluation = judge(referee, definition)
     assert evaluation.passed, evaluation.reasons
+
+
+def test_a_candidate_draws_what_the_reference_draws_in_its_constructor(referee: Referee) -> None:
+    draws = "import random; import numpy as np; self.scale = random.random() + np.random.rand()"
+    evaluation = judge(referee, problem("return x * self.scale", "torch.randn(64, 64)", draws))
+    assert evaluation.passed, evaluation.reasons

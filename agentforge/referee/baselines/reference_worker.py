@@ -69,7 +69,7 @@ class BaselineServer(Server):
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
         self._class = self._problem.model_class
-        init = self._problem.constructor_arguments(body["seed"])
+        init = self._problem.constructor_arguments()
         self._module = built(partial(self._problem.build, body["seed"]), body["seed"])[0]
         torch.set_num_threads(body["threads"])  # the user's file may have changed it
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)

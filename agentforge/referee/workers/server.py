@@ -23,6 +23,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from agentforge.languages import PRELUDE
+from agentforge.problems.generators import seed_weights
 
 from ..baselines.weights import built, dense_state
 from ..candidates.jit_cache import link_missing
@@ -127,7 +128,7 @@ class Server:
         assert model_class is not None
 
         def build() -> Any:
-            torch.manual_seed(body["seed"])
+            seed_weights(body["seed"])
             return model_class(**init) if isinstance(init, dict) else model_class(*init)
 
         model, changed = built(build, body["seed"])
