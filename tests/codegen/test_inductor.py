@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from agentforge.codegen.inductor.convert import CannotConvert, contiguous, conve
 from agentforge.codegen.inductor.generate import _generate
 from agentforge.isolation.child_process import run_child
 from agentforge.languages import languages, run_command
+from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Definition, Distribution, DType, ScalarInput, TensorInput, Workload
 
 
@@ -246,6 +248,39 @@ def test_a_seed_is_generated_in_a_folder_of_its_own_with_the_callers_cache_and_l
     assert "agentforge-inductor-" in found and f" with {cache} and {limit}" in found
     assert not Path(found.partition(" in ")[2].partition(" with ")[0]).exists()
     assert "Inductor took longer than 1 s" in late
+
+
+DRAWN = """
+import random
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.drawn = scale, random.random()
+
+    def forward(self, x):
+        return x * sum(self.drawn)
+
+def get_inputs(): return [torch.randn(4)]
+def get_init_inputs(): return [random.random()]
+"""
+
+
+def test_inductor_sees_the_constants_of_each_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentforge.codegen.inductor import child
+
+    seen: list[Any] = []
+
+    def compiled(model: Any, **_: object) -> Any:
+        seen.append(model.drawn)
+        return model
+
+    monkeypatch.setattr("torch.compile", compiled)
+    with pytest.raises(child._Refused, match="nothing to compile"):
+        child.generate(DRAWN, Workload(name="reference", source="reference"))
+    drawn: Any = load_problem(Definition(name="drawn", op_type="other", reference=DRAWN)).build(seed=5)
+    assert seen == [drawn.drawn]
 
 
 @pytest.mark.slow

@@ -177,6 +177,36 @@ class TestSolution:
             for name in ("agentforge_run", "agentforge_reference", "model_new"):
                 sys.modules.pop(name, None)
 
+    def test_what_the_constructor_is_given_is_drawn_alike(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        torch = pytest.importorskip("torch")
+        init = "return [8, random.random() + float(np.random.rand()) + float(torch.rand(()))]"
+        head, old, new = "import random\nimport numpy as np\nimport torch", "(self, n):", "(self, n, drawn):"
+        reference = REFERENCE.replace("import torch", head, 1).replace(old, new).replace("return [8]", init)
+        drawing = definition(reference=reference.replace("x * self.w", "x * self.drawn").replace(
+            "        self.w", "        self.drawn = drawn + random.random()\n        self.w"))  # fmt: skip
+        changed = drawing.reference.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+        ours = self.ours.model_copy(update={"sources": (SourceFile(path="model_new.py", content=changed),)})
+        for source in fi.solution_to_flashinfer(ours, drawing, workload(4).inputs)["sources"]:
+            (tmp_path / source["path"]).write_text(source["content"])
+        monkeypatch.syspath_prepend(str(tmp_path))
+        x, bias = torch.ones(4, 8), torch.zeros(8)
+        answers: list[Any] = []
+        try:
+            from importlib import import_module
+
+            answers.append(import_module("agentforge_run").run(x, 0.0, bias))
+        finally:
+            for name in ("agentforge_run", "agentforge_reference", "model_new"):
+                sys.modules.pop(name, None)
+        whole = fi.definition_to_flashinfer(drawing, [workload(4)], [result(4)])["reference"]
+        for _ in range(2):
+            space: dict[str, Any] = {}
+            exec(whole, space)
+            answers.append(space["run"](x, 0.0, bias))
+        assert torch.equal(answers[0], answers[1]) and torch.equal(answers[1], answers[2])
+
     @pytest.mark.parametrize("in_place", [True, False])
     def test_one_of_theirs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_place: bool) -> None:
         torch = pytest.importorskip("torch")

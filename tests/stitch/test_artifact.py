@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import json
 import py_compile
+import random
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from agentforge import stitch
 from agentforge.devices import DeviceSpec
+from agentforge.problems.kernelbench import Problem
 from agentforge.schema import Profile, UsageError
 from agentforge.stitch.artifact import write_artifact
 from agentforge.stitch.report import report_data, report_markdown
@@ -157,6 +161,24 @@ def test_verify_builds_a_model_that_cannot_be_copied() -> None:
     with pytest.raises(RuntimeError, match="deepcopy"):
         copy.deepcopy(first)
     assert torch.equal(first.weight_g, second.weight_g)
+
+
+def test_verify_draws_the_same_arguments_for_both_models() -> None:
+    script = Path(stitch.__file__).parent / "templates" / "verify.py"
+    build = runpy.run_path(str(script))["build"]
+
+    class Model(torch.nn.Module):
+        def __init__(self, *drawn: float) -> None:
+            super().__init__()
+            self.drawn = (*drawn, random.random())
+
+    def get_init_inputs() -> list[float]:
+        return [float(torch.rand(())), random.random(), float(np.random.rand())]
+
+    reference = SimpleNamespace(Model=Model, get_init_inputs=get_init_inputs)
+    problem: Any = Problem(reference, Model, list, get_init_inputs)  # type: ignore[arg-type]
+    first, second = build(reference, "cpu"), build(reference, "cpu")
+    assert first.drawn == second.drawn == problem.build(seed=5).drawn, "generated code has them as constants"
 
 
 def test_the_single_file_is_a_solution(artifact: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from unittest import mock
 import torch
 import torch._inductor.compile_fx  # takes seconds: here it is imported once for all children
 
+from agentforge.problems.kernelbench import Problem
 from agentforge.schema import TensorInput, Workload
 
 
@@ -137,9 +138,7 @@ def _flags() -> list[str]:
 def generate(reference: str, workload: Workload) -> dict[str, Any]:
     """Inductor's code for one workload, with the origins of its arguments and the results' structure."""
     module = _load(reference)
-    init = module.get_init_inputs()
-    torch.manual_seed(0)
-    model = (module.Model(**init) if isinstance(init, dict) else module.Model(*init)).eval()
+    model = Problem(module, module.Model, module.get_inputs, module.get_init_inputs).build(seed=0)
     positional, keyword = _inputs(module, workload)
     arguments = [*positional, *keyword.values()]
     if any(isinstance(a, list | tuple | dict) for a in arguments):

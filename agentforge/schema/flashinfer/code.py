@@ -18,17 +18,31 @@ MODEL_FILE = "agentforge_model.py"
 ADDED_FILES = frozenset({RUN_FILE, REFERENCE_FILE})
 _MARK = "\n\n# ---- run: written by AgentForge ----\n"
 
-_RUN = '''import torch as _torch
+_SEED = '''def _seed_generators():
+    """Seed torch, Python and numpy, if it is imported, as AgentForge does before it constructs a model."""
+    import random
+    import sys
 
-_MODEL = None
+    import torch
+
+    torch.manual_seed(0)
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed([0, 0])'''
+
+_RUN = '''_MODEL = None
+
+
+{seed}
 
 
 def run({names}):
     """Call the model, built once under seed 0."""
     global _MODEL
     if _MODEL is None:
-        _torch.manual_seed(0)
+        _seed_generators()
         _init = get_init_inputs()
+        _seed_generators()
         _MODEL = Model(**_init) if isinstance(_init, dict) else Model(*_init)
         _MODEL = _MODEL.eval().to({device})
     return _MODEL({call})
@@ -40,10 +54,11 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import torch
-
 _HERE = Path(__file__).resolve().parent
 _MODEL = None
+
+
+{seed}
 
 
 def _module(file):
@@ -72,10 +87,11 @@ def _is_here(module):
 
 def _build():
     reference = _module({reference!r})
+    _seed_generators()
     init = reference.get_init_inputs()
     built = []
     for kind in (reference.Model, ModelNew):
-        torch.manual_seed(0)
+        _seed_generators()
         built.append((kind(**init) if isinstance(init, dict) else kind(*init)).eval())
     old, new = built
     shapes = [{{k: v.shape for k, v in m.state_dict().items()}} for m in built]
@@ -156,12 +172,13 @@ def model_file(entry_point: str, definition: Mapping[str, Any], *, in_place: boo
 
 
 def _calling(inputs: Sequence[InputSpec]) -> dict[str, str]:
-    """Parameters, call and device of a function over `inputs`."""
+    """Parameters, call and device of a function over `inputs`, and how its generators are seeded."""
     tensor = next((i.name for i in inputs if isinstance(i, TensorInput)), None)
     return {
         "names": ", ".join(i.name for i in inputs),
         "call": ", ".join(f"{i.name}={i.name}" if i.keyword else i.name for i in inputs),
         "device": f"{tensor}.device" if tensor else '"cpu"',
+        "seed": _SEED,
     }
 
 

@@ -75,10 +75,19 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
     return float((a - b)[finite].norm() / b[finite].norm().clamp_min(1e-30))
 
 
-def build(reference: Any, device: str) -> Any:
-    """The model with random weights."""
-    init = reference.get_init_inputs()
+def seed_generators() -> None:
+    """Seed torch, Python and numpy, if it is imported, as AgentForge does before it constructs a model."""
     torch.manual_seed(0)
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed([0, 0])
+
+
+def build(reference: Any, device: str) -> Any:
+    """The model with random weights; each call gives the same."""
+    seed_generators()
+    init = reference.get_init_inputs()
+    seed_generators()
     model = reference.Model(**init) if isinstance(init, dict) else reference.Model(*init)
     return model.eval().to(device)
 
