@@ -16,7 +16,7 @@ from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf, Part, same_bytes
 from .comparator import OutputComparator
-from .draw_bounds import DrawBounds, OwnDraw
+from .draw_bounds import DrawBounds
 from .tolerance import all_finite, kinds, settled
 
 _WHOLE_BYTES = 1 << 18
@@ -110,18 +110,23 @@ class OutputSampling:
         return Sample(client.sampled, pieces=client.fetch_parts(slot, plan.parts))
 
     def compare(
-        self, plan: SamplePlan, got: Sample, expected: Sample, own: OwnDraw, when: str = "in a timed call"
+        self,
+        plan: SamplePlan,
+        got: Sample,
+        expected: Sample,
+        harder: DrawBounds,
+        when: str = "in a timed call",
     ) -> None:
         """Candidate and eager baseline agree.
 
         Args:
-            own: asked if they do not: another draw may be much harder to compute than the one that the
-                usual bounds are from.
+            harder: asked if they do not: another draw may be much harder to compute than the one that the
+                usual bounds are from. Calls with the same inputs can share one.
 
         Raises:
             WorkerFailure: they do not.
         """
-        prepared, harder = self._prepared, DrawBounds(self._prepared, own)
+        prepared = self._prepared
 
         def compare(parts: Sequence[Part], ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor],
                     when: str) -> None:  # fmt: skip
@@ -203,9 +208,10 @@ def _alternative(leaves: Sequence[Leaf], part: Part) -> torch.Tensor | None:
     return None if other is None else _range(other, part)
 
 
-def of_whole(leaves: Sequence[Leaf], parts: Sequence[Part]) -> Sample:
-    """Flat ranges of an output that was read whole."""
-    return Sample(pieces=[_range(leaves[part[0]].value, part) for part in parts])
+def range_of(leaves: Sequence[Leaf], part: Part) -> Leaf:
+    """A flat range of an output that was read whole, with its alternative."""
+    leaf = leaves[part[0]]
+    return replace(leaf, value=_range(leaf.value, part), alternative=_alternative(leaves, part))
 
 
 def _range(tensor: torch.Tensor, part: Part) -> torch.Tensor:

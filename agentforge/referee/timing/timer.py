@@ -22,7 +22,7 @@ from agentforge.schema import EvaluationStatus
 from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
 from ..comparison.comparator import OutputComparator
-from ..comparison.draw_bounds import own_draw
+from ..comparison.draw_bounds import DrawBounds, own_draw
 from ..comparison.output_sampling import OutputSampling, Sample, SamplePlan
 from ..comparison.tolerance import Bound
 from ..inputs.mixing import Recipe
@@ -253,7 +253,8 @@ class Timer:
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
             own = partial(self._own, call)
             if call.unusual is None:
-                self._checks.compare(call.look, got, self._settled(call, got, expected), own)
+                harder = DrawBounds(self._prepared, own)
+                self._checks.compare(call.look, got, self._settled(call, got, expected), harder)
             else:
                 check_unusual(self._comparator, call.unusual, got, expected, own)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from agentforge.referee.baselines.prepared import OutputForm
 from agentforge.referee.checks import When
 from agentforge.referee.checks.behaviour.soak import Soak
 from agentforge.referee.comparison.comparator import OutputComparator
-from agentforge.referee.comparison.draw_bounds import OwnDraw
+from agentforge.referee.comparison.draw_bounds import DrawBounds
 from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan
 from agentforge.referee.comparison.tolerance import Bound, root_mean_square
 from agentforge.referee.workers.failures import WorkerFailure
@@ -36,8 +37,10 @@ def checks_of(seed: int, *tensors: torch.Tensor) -> OutputSampling:
     return OutputSampling(course_of(*tensors), OutputComparator(), Random(seed))
 
 
-def own_draw(value: torch.Tensor, bound: Bound = BOUND) -> OwnDraw:
-    return lambda: ([Leaf("out", value)], [bound])
+def own_draw(value: torch.Tensor, bound: Bound = BOUND, *, usual: torch.Tensor | None = None) -> DrawBounds:
+    """Bounds of a draw whose answer is `value`; the usual ones are of `usual`, or of `value`."""
+    prepared = course_of(value if usual is None else usual)
+    return DrawBounds(prepared, lambda: ([Leaf("out", value)], [bound]))
 
 
 def seen_of(look: SamplePlan, *tensors: torch.Tensor) -> Sample:
@@ -111,16 +114,17 @@ def test_a_sample_of_another_type_is_told() -> None:
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_draw_that_is_hard_to_compute_has_bounds_of_its_own(whole: bool) -> None:
     """Equations of another draw may be much worse conditioned than those that the usual bounds are from."""
-    checks, large = checks_of(3, torch.ones(5000)), torch.full((5000,), 100.0)
+    usual, large = torch.ones(5000), torch.full((5000,), 100.0)
+    checks = checks_of(3, usual)
     look = checks.choose(1)[0]
     look = SamplePlan(look.sample, look.parts, whole)
     got, expected = seen_of(look, large + 5e-3), seen_of(look, large)
     with pytest.raises(WorkerFailure):
-        checks.compare(look, got, expected, own_draw(large))
+        checks.compare(look, got, expected, own_draw(large, usual=usual))
     harder = Bound(1e-4, 1e-4, 0.0, 1e-5)
-    checks.compare(look, got, expected, own_draw(large, harder))
+    checks.compare(look, got, expected, own_draw(large, harder, usual=usual))
     with pytest.raises(WorkerFailure):
-        checks.compare(look, seen_of(look, large + 0.5), expected, own_draw(large, harder))
+        checks.compare(look, seen_of(look, large + 0.5), expected, own_draw(large, harder, usual=usual))
 
 
 class _Party:
@@ -154,11 +158,20 @@ def test_an_output_that_is_written_over_is_told(seed: int, whole: bool) -> None:
 class _Bench:
     """A reference that gives its slot's number."""
 
+    def __init__(self, numel: int = 3000, bound: Bound = BOUND) -> None:
+        self.numel, self.bound = numel, bound
+        self.asked: list[int] = []
+        """Slots whose own bounds were computed."""
+        self.answers: list[weakref.ref[torch.Tensor]] = []
+
     def expect(self, prepared: Any, slot: int) -> list[Leaf]:
-        return [Leaf("out", torch.full((3000,), float(slot + 1)))]
+        answer = torch.full((self.numel,), float(slot + 1))
+        self.answers.append(weakref.ref(answer))
+        return [Leaf("out", answer)]
 
     def bounds_for(self, prepared: Any, slot: int) -> list[Bound]:
-        return [BOUND]
+        self.asked.append(slot)
+        return [self.bound]
 
     def stop(self) -> None: ...
 
@@ -169,24 +182,25 @@ class _Counter:
     readable = True
     worker = SimpleNamespace(cpu_seconds=lambda: 0.0, late_s=0.0)
 
-    def __init__(self, until: int) -> None:
-        self.until, self.calls = until, 0
+    def __init__(self, until: int, off: float = 0.0) -> None:
+        self.until, self.off, self.calls = until, off, 0
 
     def call(self, slot: int) -> int:
         self.calls += 1
         return 10**6
 
     def fetch_parts(self, slot: int, parts: list[Part]) -> list[torch.Tensor]:
-        value = float(slot + 1) if self.calls <= self.until else 0.0
+        value = (slot + 1) * (1 + self.off) if self.calls <= self.until else 0.0
         return [torch.full((count,), value) for _, _, count in parts]
 
 
-def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
+def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch, bench: _Bench | None = None) -> str:
+    bench = bench or _Bench()
     monkeypatch.setattr("agentforge.referee.checks.behaviour.soak._SECONDS", 60.0)
     inputs = SimpleNamespace(slots=3, fill=lambda slot: None)
     prepared = SimpleNamespace(
         inputs=inputs,
-        outputs=[OutputForm.of(Leaf("out", torch.ones(3000)))],
+        outputs=[OutputForm.of(Leaf("out", torch.empty(bench.numel)))],
         scales=[1.0],
         bounds=[BOUND],
         strict=False,
@@ -195,7 +209,7 @@ def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
         first_group=True,
         doubts_now=[],
         settings=SimpleNamespace(threads=1),
-        baselines=_Bench(),
+        baselines=bench,
         candidate=candidate,
         prepared=prepared,
         comparator=OutputComparator(),
@@ -217,3 +231,27 @@ def test_an_answer_that_goes_wrong_after_many_calls_is_told(
     with pytest.raises(WorkerFailure, match="after many calls"):
         endured(candidate, monkeypatch)
     assert candidate.calls == until + 1
+
+
+def test_the_own_bounds_of_many_calls_are_computed_once_for_each_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = _Bench(bound=Bound(1e-2, 1e-2, 1e-2, 1e-3))
+    endured(_Counter(1000, off=1e-3), monkeypatch, bench)
+    assert sorted(bench.asked) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("numel", "kept"), [(3000, 3), ((1 << 22) + 1, 0)])
+def test_of_large_answers_only_parts_are_kept(monkeypatch: pytest.MonkeyPatch, numel: int, kept: int) -> None:
+    class Watched(_Counter):
+        alive: frozenset[int] = frozenset()
+
+        def call(self, slot: int) -> int:
+            self.alive |= {sum(answer() is not None for answer in bench.answers)}
+            return super().call(slot)
+
+    bench, candidate = _Bench(numel), Watched(40)
+    with pytest.raises(WorkerFailure, match="after many calls"):
+        endured(candidate, monkeypatch, bench)
+    assert candidate.alive == {kept}
+    assert candidate.calls == 41

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from random import SystemRandom
 
-from agentforge.referee.comparison.draw_bounds import own_draw
-from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, of_whole
+from agentforge.referee.comparison.draw_bounds import DrawBounds, own_draw
+from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, range_of
+from agentforge.referee.comparison.tolerance import settled
 from agentforge.referee.timing.patience import busy
 from agentforge.referee.timing.rare_work import Effort, levelled, rare_work
-from agentforge.referee.workers.pytree import Leaf
+from agentforge.referee.workers.pytree import Leaf, Part
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 
@@ -25,6 +28,8 @@ _ROUNDS = 3
 by the machine weigh less among more calls, and work for later calls does not."""
 _PARTS, _ELEMENTS = 2, 1024
 """Ranges of each answer that are compared, and their elements."""
+_KEPT = 8
+"""Ranges that they are from if the answer is large; others are kept whole."""
 
 
 class Soak(Check):
@@ -49,8 +54,8 @@ class Soak(Check):
 
     def run(self, context: CheckContext) -> str:
         random, slots = SystemRandom(), range(context.prepared.inputs.slots)
-        right = [self._right(context, slot) for slot in slots]
         sampling = OutputSampling(context.prepared, context.comparator, random)
+        right = [_Right.of(context, sampling, slot, random) for slot in slots]
         context.baselines.stop()
         worker, threads = context.candidate.worker, context.settings.threads
         calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
@@ -67,12 +72,7 @@ class Soak(Check):
                 effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
                 if not (disturbed or busy(threads)):
                     efforts[slot].append(effort)
-                plan = SamplePlan([], sampling.parts(_PARTS, _ELEMENTS), whole=False)
-                if plan.parts:
-                    got = Sample(pieces=context.candidate.fetch_parts(slot, plan.parts))
-                    expected = sampling.settled(plan, got, of_whole(right[slot], plan.parts), right[slot])
-                    own = partial(own_draw, context.baselines, context.prepared, slot)
-                    sampling.compare(plan, got, expected, own, "after many calls")
+                right[slot].check(context, sampling)
                 done += 1
             doubts = [*rare_work(levelled(efforts))] if looks else []
             if not doubts:
@@ -80,8 +80,44 @@ class Soak(Check):
         context.doubts_now += doubts
         return f"{done} more calls were right"
 
-    @staticmethod
-    def _right(context: CheckContext, slot: int) -> list[Leaf]:
+
+@dataclass(frozen=True)
+class _Right:
+    """The right answer for a slot."""
+
+    slot: int
+    ranges: Callable[[], list[tuple[Part, Leaf]]]
+    """Draws some of its ranges."""
+    harder: DrawBounds
+
+    @classmethod
+    def of(cls, context: CheckContext, sampling: OutputSampling, slot: int, random: SystemRandom) -> _Right:
         """Fill the slot and ask the reference."""
         context.prepared.inputs.fill(slot)
-        return context.baselines.expect(context.prepared, slot)
+        leaves = context.baselines.expect(context.prepared, slot)
+
+        def draw(number: int = _PARTS) -> list[tuple[Part, Leaf]]:
+            return [(part, range_of(leaves, part)) for part in sampling.parts(number, _ELEMENTS)]
+
+        ranges: Callable[[], list[tuple[Part, Leaf]]] = draw
+        if not sampling.medium:
+            kept = draw(_KEPT)
+            ranges = partial(random.sample, kept, min(_PARTS, len(kept)))
+        own = partial(own_draw, context.baselines, context.prepared, slot)
+        return cls(slot, ranges, DrawBounds(context.prepared, own))
+
+    def check(self, context: CheckContext, sampling: OutputSampling) -> None:
+        """Compare some ranges of the candidate's last answer.
+
+        Raises:
+            WorkerFailure: one is wrong.
+        """
+        drawn = self.ranges()
+        plan = SamplePlan([], [part for part, _ in drawn], whole=False)
+        if plan.parts:
+            got = Sample(pieces=context.candidate.fetch_parts(self.slot, plan.parts))
+            expected = [
+                settled(piece, leaf.value, leaf.alternative, leaf.latitude, first)
+                for piece, ((_, first, _), leaf) in zip(got.pieces, drawn, strict=True)
+            ]
+            sampling.compare(plan, got, Sample(pieces=expected), self.harder, "after many calls")
