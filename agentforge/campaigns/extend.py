@@ -193,7 +193,7 @@ def _past(store: Store, item: ItemReport, row: CampaignItem, share: float) -> Pa
         limit=limit,
         seconds=item.seconds,
         device_seconds=item.device_seconds,
-        dollars=item.dollars,
+        dollars=None if item.unpriced_calls else item.dollars,
         most_dollars=max(0.0, share * (visits + 1) - (item.dollars or 0.0)),
         share=share,
     )

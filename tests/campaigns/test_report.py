@@ -484,6 +484,14 @@ def test_an_extension_spends_at_most_its_dollars(store: Store) -> None:
     assert (found.dollars, found.most_dollars) == (pytest.approx(0.1), pytest.approx(0.9))
 
 
+def test_a_visit_whose_calls_are_not_all_priced_has_no_expected_cost(store: Store) -> None:
+    _ended_by_a_model(store, 0.1, budget=Budget(minutes=1, dollars=0.5))
+    _cut_off(store, "paid-0")
+    found = extend(store, "paid", "fast_1", dollars=2.0)
+    assert {visit.problem: visit.dollars for visit in found.visits} == {"p0": None, "p1": pytest.approx(0.1)}
+    assert (found.dollars, found.most_dollars) == (None, pytest.approx(1.8))
+
+
 def test_an_extension_without_shares_takes_no_limit_of_dollars(store: Store) -> None:
     _ended_by_a_model(store, None)
     with pytest.raises(UsageError, match=r"without --dollars, .*: leave out --dollars and give --minutes"):

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from agentforge.campaigns import exports
+from agentforge.campaigns.allocator import Visit
+from agentforge.campaigns.extend import Extension
 from agentforge.cli import _campaign_work
 from agentforge.cli.answers import ANSWERS
 from agentforge.schema import ItemState, TryOutcome
@@ -293,6 +295,19 @@ def test_an_extension_says_what_it_expects_and_the_most(run: Run, queued: str, h
     assert answer.out.splitlines()[0] == "0 visits for fast_1: about 0.0 min and 0.00 dollars (at most 0.00)"
     answer = run("campaign", "extend", "night", "--minutes", "5", "--json")
     ANSWERS["campaign extend"].model_validate_json(answer.out)
+
+
+def test_an_extension_whose_cost_is_known_in_part_says_at_least(
+    run: Run, queued: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit = Visit(item=1, problem="p", arm="llm", gain=1.0, seconds=60.0, dollars=0.25, most_dollars=1.0)
+    visits = (visit, visit.model_copy(update={"dollars": None}))
+    found = Extension(
+        campaign="night", objective="fast_1", visits=visits, seconds=120.0, dollars=None, most_dollars=2.0
+    )
+    monkeypatch.setattr("agentforge.campaigns.extend.extend", lambda *_, **__: found)
+    said = run("campaign", "extend", "night", "--minutes", "5").out.splitlines()[0]
+    assert said == "2 visits for fast_1: about 2.0 min and at least 0.25 dollars (at most 2.00)"
 
 
 def test_a_worker_of_another_version_is_refused(run: Run, queued: str, home: Path) -> None:

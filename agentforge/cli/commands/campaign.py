@@ -327,9 +327,11 @@ def extend(
         _print.as_json(found)
         return
     most = "without a limit" if found.most_dollars is None else f"at most {found.most_dollars:.2f}"
+    known = sum(visit.dollars or 0.0 for visit in found.visits)
+    expected = f"at least {known:.2f}" if found.dollars is None and known else _dollars(found.dollars)
     _print.line(
         f"{len(found.visits)} visits for {found.objective}: about {_duration(found.seconds)} and "
-        f"{_dollars(found.dollars)} dollars ({most})"
+        f"{expected} dollars ({most})"
     )
     rows = (
         (v.problem, v.arm, f"{v.gain:.3f}", f"{v.seconds:.0f} s", _dollars(v.dollars)) for v in found.visits
