@@ -88,14 +88,17 @@ def write_export(layout: str, kernels: Sequence[WinningKernel], folder: Path) ->
 
     Raises:
         UsageError: there is no such layout, it cannot express a kernel, or the folder cannot be written or
-            has a file of that name from elsewhere.
+            has a file of that name that no export of this version wrote there.
     """
     texts = layouts.create(layout).files(kernels)
     listed = folder / _LIST
     earlier = set(listed.read_text(encoding="utf-8").splitlines()) if listed.is_file() else set()
     for path in texts:
         if path not in earlier and (folder / path).exists():
-            raise UsageError(f"{folder / path} is not from an earlier export: name another folder")
+            raise UsageError(
+                f"{folder / path} is not from an earlier export, or that was of an earlier version: "
+                "remove it, or name another folder"
+            )
     write_texts({_LIST: "\n".join(sorted(earlier | texts.keys())) + "\n"}, folder)
     return write_texts(texts, folder)
 
