@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentforge.agents import Task
@@ -125,9 +125,9 @@ class AttemptReferee:
             other = self.run_log.with_solution(attempt, tried).model_copy(update={"machine_code": ""})
             return self.evaluate(other, Level.QUICK, again=again, quiet=True, deadline=deadline)[1]
 
-        def keep(trial: Trial) -> None:
+        def keep(trials: Sequence[Trial]) -> None:
             now = self.run_log.attempt(attempt.id) or attempt
-            self.run_log.put(now.model_copy(update={"trials": (*now.trials, trial)}))
+            self.run_log.put(now.model_copy(update={"trials": tuple(trials)}))
 
         tuner = Tuner(variants_of(task, plan, solution), most, attempt.id, evaluate, keep)
         best = tuner.run(solution, quick, attempt.trials)

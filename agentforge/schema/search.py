@@ -150,7 +150,10 @@ class Trial(FrozenModel):
 
     parameters: dict[str, int | float | str | bool]
     log_speedups: tuple[float, ...] = ()
-    """ln(eager time / its time) of each quick verdict; empty if it gave no code, failed or was not timed."""
+    """ln(time of `over` / its time) of each quick verdict; empty if it gave no code, failed or was not
+    timed."""
+    over: str = ""
+    """The baseline, `eager`; empty in what older versions wrote, whose trials are over the fastest one."""
     won: bool = False
     """It was faster than all before it, or is the attempt as it was written."""
 

@@ -18,6 +18,8 @@ from .variants import Variants
 LAPS = 2
 """Further verdicts of a point and the incumbent, in turns, if the first does not decide."""
 
+_OVER = "eager"
+
 _Raced = tuple[tuple[float, ...], bool]
 
 
@@ -31,8 +33,8 @@ class Tuner:
     seed: str
     evaluate: Callable[[Solution, bool], Evaluation | None]
     """A quick verdict, a new one if the flag is set; None if the budget is used up."""
-    keep: Callable[[Trial], None]
-    """Stores a finished trial."""
+    keep: Callable[[Sequence[Trial]], None]
+    """Stores the finished trials, in place of those before."""
 
     def run(self, solution: Solution, quick: Evaluation, before: Sequence[Trial]) -> Solution:
         """The fastest solution; the attempt's own if nothing was clearly faster.
@@ -40,14 +42,17 @@ class Tuner:
         Args:
             solution: as it was written.
             quick: its verdict.
-            before: the trials that were kept, if the tuner was interrupted.
+            before: the trials that were kept, if the tuner was interrupted. It begins anew if an older
+                version made them: they are over another baseline.
         """
-        timed = quick.speedup.get("eager")
+        timed = quick.speedup.get(_OVER)
         if not self.variants.space or timed is None:
             return solution
-        trials = list(before) or [
-            self._kept(Trial(parameters=dict(self.variants.start), log_speedups=(_log(timed),), won=True))
-        ]
+        trials = list(before) if all(trial.over == _OVER for trial in before) else []
+        if not trials:
+            parameters, logs = dict(self.variants.start), (_log(timed),)
+            trials.append(Trial(parameters=parameters, log_speedups=logs, over=_OVER, won=True))
+            self.keep(trials)
         incumbent = next(trial for trial in reversed(trials) if trial.won)
         best = solution if incumbent is trials[0] else self.variants.write(incumbent.parameters) or solution
         while (point := next_point(self.variants.space, trials, self.seed, self.most)) is not None:
@@ -59,7 +64,8 @@ class Tuner:
             if raced is None:
                 break  # nothing is kept, so that a resume measures the point
             logs, won = raced
-            trials.append(self._kept(Trial(parameters=point, log_speedups=logs, won=won)))
+            trials.append(Trial(parameters=point, log_speedups=logs, over=_OVER, won=won))
+            self.keep(trials)
             if won and written is not None:
                 incumbent, best = trials[-1], written
         return best
@@ -70,7 +76,7 @@ class Tuner:
         A point whose interval lies below the incumbent's mean ends after one verdict, and one whose interval
         lies above it wins. Otherwise both are measured again in turns.
         """
-        timed = first.speedup.get("eager")
+        timed = first.speedup.get(_OVER)
         if timed is None:
             return (), False
         own, theirs = [_log(timed)], list(incumbent.log_speedups)
@@ -82,15 +88,11 @@ class Tuner:
                 verdict = self.evaluate(runner, True)
                 if verdict is None:
                     return None
-                again = verdict.speedup.get("eager")
+                again = verdict.speedup.get(_OVER)
                 if again is None:
                     return tuple(own), False
                 logs.append(_log(again))
         return tuple(own), fmean(own) > fmean(theirs)
-
-    def _kept(self, trial: Trial) -> Trial:
-        self.keep(trial)
-        return trial
 
 
 def _log(speedup: Interval) -> float:
