@@ -99,7 +99,7 @@ def checks_races(files: Mapping[str, str]) -> bool:
 _KERNEL = re.compile(r"\b__global__\b")
 _MOST_HEAD = 4096
 """Characters between `__global__` and the kernel's body."""
-_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,9})\b")
+_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,9})[uUlL]*\b")
 _NAME = re.compile(r"\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__\w{1,60}__\s*\((?:[^()]|\([^()]*\))*\)")
 

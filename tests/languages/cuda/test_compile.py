@@ -161,7 +161,9 @@ def test_numbers_that_no_compiler_writes(log: str) -> None:
 
 def test_bounds_that_no_launch_has() -> None:
     text = "__global__ void __launch_bounds__({}) k(float* x) {{}}"
-    assert source.launch_bounds(text.format(256)) == {"k": 256}
+    for literal in ("256", "256u", "256UL", "256, 2"):
+        assert source.launch_bounds(text.format(literal)) == {"k": 256}
+    assert source.launch_bounds(text.format("0x100")) == {}, "only decimal literals are read"
     assert source.launch_bounds(text.format(NINES)) == {}
 
 
