@@ -52,6 +52,11 @@ def card_uses(store: Store) -> dict[str, CardUse]:
         evaluation = store.get_evaluation(identifier)
         return evaluation if evaluation.speedup else None
 
+    def original(attempt: Attempt) -> str:
+        """The evaluation that its outcome names: the one that its own is a copy of, or that."""
+        own = attempt.evaluation or ""
+        return (own and store.get_evaluation(own).copy_of) or own
+
     def gained(attempt: Attempt, own: float | None) -> float | None:
         above = attempt.parent
         while own is not None and above is not None and (node := attempts(attempt.run).get(above)):
@@ -64,7 +69,7 @@ def card_uses(store: Store) -> dict[str, CardUse]:
     cited: dict[str, list[float | None]] = defaultdict(list)
     proven = Counter[str]()
     for attempt, strategy in planned:
-        own = verified.get((strategy, attempt.evaluation or ""))
+        own = verified.get((strategy, original(attempt)))
         gain = gained(attempt, own)
         proven.update(attempt.served if own is not None else ())
         for found, cards in ((served, attempt.served), (cited, attempt.cited)):

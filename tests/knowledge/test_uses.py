@@ -13,6 +13,8 @@ from agentforge.agents import Past, Task
 from agentforge.knowledge import KnowledgeBase, card_uses
 from agentforge.loop.tasks import with_cards
 from agentforge.schema import (
+    COPY_OF,
+    REUSED,
     Attempt,
     AttemptStatus,
     Critique,
@@ -82,6 +84,25 @@ def test_what_came_before_is_no_gain_of_a_card(store: Store) -> None:
     use = card_uses(store)["low-occupancy"]
     assert (use.served, use.cited, use.verified) == (1, 1, 1)
     assert use.gain == use.gain_if_cited == pytest.approx(3.1 / 3.0)
+
+
+def test_a_verdict_that_another_run_got_counts_too(store: Store) -> None:
+    """The copy's outcome is that of the original."""
+    attempt(store, 1, 2.0, "", "")
+    (first,) = store.attempts(nouns.run().id)
+    found = store.get_evaluation(first.evaluation or "")
+    notes = {REUSED: "an evaluation", COPY_OF: first.evaluation}
+    environment = found.environment.model_copy(update={"notes": notes})
+    copy = found.model_copy(update={"environment": environment})
+    other = nouns.run("20260103-0304-llama-7f3b")
+    store.create_run(other)
+    KnowledgeBase(store, []).record("trick", nouns.context(), nouns.solution("1"), copy, run=other.id)
+    later = first.model_copy(
+        update={"id": "a2", "run": other.id, "evaluation": store.save_evaluation(copy, other.id)}
+    )
+    store.save_attempt(with_cards(later, ["wide-rows"]))
+    use = card_uses(store)["wide-rows"]
+    assert (use.served, use.verified, use.gain) == (1, 1, pytest.approx(2.0))
 
 
 def test_a_gain_is_over_the_baseline_that_both_were_measured_against(
