@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.schema import Definition, Distribution, DType, TargetError, TensorInput, UsageError, Workload
 from agentforge.visible import first_line
 
@@ -138,6 +139,7 @@ def check_generation(definition: Definition, prompt: int, device: str) -> None:
 
     Raises:
         TargetError: the model fails, or the logits differ.
+        Exception: torch's own if memory runs out.
     """
     import torch
 
@@ -159,6 +161,8 @@ def check_generation(definition: Definition, prompt: int, device: str) -> None:
     except TargetError:
         raise
     except Exception as error:
+        if is_out_of_memory(error, str(error)):
+            raise
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise TargetError(f"{name} fails with a static cache ({reason}); leave out --generate") from error
     distance = (steps.double() - whole.double()).norm() / whole.double().norm()

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.kernelbench import load_problem
 from agentforge.referee.inputs.inputs import draw
 from agentforge.referee.workers.memory.shared_memory import DTYPES
@@ -26,6 +27,7 @@ def check_shapes(payload: dict[str, Any], report: Callable[[str], None]) -> dict
 
     Raises:
         TargetError: the model fails at a shape.
+        Exception: torch's own if memory runs out.
     """
     target = Target.model_validate(payload["target"])
     problem = load_problem(target.definition)
@@ -42,6 +44,8 @@ def _run(name: str, model: torch.nn.Module, workload: Workload, device: str) -> 
         with torch.no_grad():
             model(*args, **kwargs)
     except Exception as error:
+        if is_out_of_memory(error, str(error)):
+            raise
         raise TargetError(
             f"{name} fails at {workload.name} ({type(error).__name__}: {first_line(error)}); "
             "give --shapes a range that it accepts, and dimensions that must be equal together: "

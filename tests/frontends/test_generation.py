@@ -98,6 +98,13 @@ def test_rotary_frequencies_keep_the_dtype_that_a_loaded_model_has() -> None:
     assert torch.equal(problem.build(0).model.rotary_emb.inv_freq, loaded.model.rotary_emb.inv_freq)
 
 
+def test_memory_that_runs_out_is_not_blamed_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _, _ = generating_source(CONFIGS["llama"], OPTIONS)
+    monkeypatch.setattr(Problem, "build", lambda *_: torch.empty(1 << 44))
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        check_generation(define("tiny", "hf:tiny.json", source), 6, "cpu")
+
+
 def test_a_live_model_says_the_dtypes_of_its_tensors() -> None:
     live = (("model.norm.weight", "float32"),)
     options = FrontendOptions(generate="prompt=6,new=4", dtype="bfloat16", tensor_dtypes=live)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentforge.frontends import FrontendOptions, load_target, parse_shapes
 from agentforge.frontends.shapes import sampled
-from agentforge.schema import TargetError, UsageError
+from agentforge.schema import MemoryShortageError, TargetError, UsageError
 
 MODEL = """
 import torch
@@ -142,6 +142,14 @@ def test_a_range_that_the_model_refuses_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         load_target(file(tmp_path), FrontendOptions(shapes=text))
+
+
+def test_a_shape_that_does_not_fit_is_short_of_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text(MODEL.replace("* scale", "* x.new_zeros(1 << 44 if x.shape[0] > 4 else 1)"))
+    with pytest.raises(MemoryShortageError, match="make its inputs smaller") as raised:
+        load_target(str(path), FrontendOptions(shapes="batch=1..16"))
+    assert "--shapes" not in str(raised.value)
 
 
 def test_a_generation_sets_its_shapes(tmp_path: Path) -> None:
