@@ -221,7 +221,8 @@ def check_permission(
         text = file.read_text(encoding="utf-8")
         table = symtable.symtable(text, str(file), "exec")
     except OSError as error:
-        raise UsageError(f"--metric {file} cannot be read ({error.strerror}): name a Python file") from error
+        reason = f"--metric {file} cannot be read ({error.strerror})"
+        raise UsageError(f"{reason}: it must be a Python file") from error
     except (SyntaxError, ValueError) as error:
         raise UsageError(f"--metric {file} is no valid Python ({error}): fix it") from error
     bound = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}

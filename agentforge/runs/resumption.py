@@ -13,7 +13,7 @@ from agentforge.loop import OnEvent
 from agentforge.schema import RunSettings, RunStatus, UsageError
 from agentforge.store import Store
 
-from .checks import check_minutes, check_run
+from .checks import check_minutes, check_permission, check_run
 from .execution import before_run, check_device, execute
 from .run_settings import limited, restored
 
@@ -35,8 +35,8 @@ def resume(
         store: as for `start_run`.
 
     Raises:
-        UsageError: no such run, another process works on it, it began on another device, or it is finished
-            and `out` is another folder.
+        UsageError: no such run, another process works on it, it began on another device, the file of its
+            permission's metric is gone, or it is finished and `out` is another folder.
         AgentForgeError, KeyboardInterrupt: as for `start_run`.
     """
     with store or Store(settings.url) as store:
@@ -58,4 +58,5 @@ def resume(
         found = find_device(kind, settings.cache, before_run(on_event))
         where = with_threads(found, settings.referee.threads)
         check_device(run, where)
+        check_permission(kept and kept.permission, run.kind, where)
         return execute(store, run, settings, where, out, on_event, budget=budget if limits else None)

@@ -10,13 +10,25 @@ from agentforge.config import RefereeSettings, Settings, load_settings
 from agentforge.devices import detect
 from agentforge.runs import judging_code as judges
 from agentforge.runs import resume
+from agentforge.runs._base import RunInput
+from agentforge.runs.execution import create_run
 from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.runs.pipeline import RunPipeline
 from agentforge.runs.run_settings import remembered, restored
-from agentforge.schema import BusyError, JudgingCode, MachineError, Run, RunKind, RunStatus, UsageError
+from agentforge.schema import (
+    BusyError,
+    JudgingCode,
+    MachineError,
+    Permission,
+    Run,
+    RunKind,
+    RunStatus,
+    UsageError,
+)
 from agentforge.store import Store
+from tests.store import nouns
 
-from .test_execution import created
+from .test_execution import CPU, created
 
 
 @pytest.fixture
@@ -85,6 +97,24 @@ def test_the_folder_that_a_run_began_with_is_checked_first(
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "thesis.tex").touch()
     with pytest.raises(UsageError, match="made contains something that is no artifact"):
+        resume(run.id, settings)
+
+
+def test_a_metric_that_is_gone_is_missed_before_the_search(
+    store: Store, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(pipeline: RunPipeline) -> None:
+        raise MachineError("begun")
+
+    monkeypatch.setattr(PIPELINES[RunKind.MODEL], "run", begin)
+    metric = tmp_path / "metric.py"
+    permission = Permission.parse("bf16", f"{metric}:accuracy", "1%")
+    found = RunInput(nouns.target(), settings, (), ())
+    run = create_run(store, found, CPU, kind=RunKind.MODEL, permission=permission)
+    with pytest.raises(UsageError, match=r"metric\.py cannot be read \(No such file"):
+        resume(run.id, settings)
+    metric.write_text("def accuracy(model): ...\n")
+    with pytest.raises(MachineError, match="begun"):
         resume(run.id, settings)
 
 
