@@ -8,11 +8,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from agentforge.codegen import Options, generate
 from agentforge.config import RefereeSettings
@@ -230,6 +232,31 @@ def test_of_too_many_shapes_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPa
     for n in (1, 2, 3, 2, 3, 1):
         assert forward(None, torch.ones(n)) == f"rows {n}"
     assert units == ["rows 1", "rows 2", "rows 3", "rows 1"]
+
+
+@pytest.mark.parametrize("mode", ["symbolic", "real"])
+def test_a_trace_at_a_new_shape_records_the_original(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setattr(ranges, "subclass", lambda original, unit, forward: forward)
+    entry = {
+        "sizes": [{"position": 0, "name": "input", "dimension": 0}],
+        "names": ["n"],
+        "example": [1],
+        "low": [1],
+        "high": [9],
+        "plan": {"parts": ["{}"], "terms": []},
+        "source": {"parts": [""], "terms": []},
+    }
+    units: list[Any] = []
+
+    def make(plan: dict[str, Any], source: str) -> Any:
+        units.append(plan)
+        return plan
+
+    forward: Any = ranges.Ranges([entry], make).stitched_class(torch.nn.ReLU, ())
+    record: Any = make_fx(partial(forward, torch.nn.ReLU()), tracing_mode=mode)  # type: ignore[arg-type]
+    traced = record(torch.ones(3))
+    assert torch.equal(traced(torch.tensor([-1.0, 1.0, 2.0])), torch.tensor([0.0, 1.0, 2.0]))
+    assert len(units) == 1, "that of the example"
 
 
 class Ranged(Given):

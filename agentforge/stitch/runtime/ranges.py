@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .guards import transformed
 from .swap import stitched_forward, subclass
 from .unit import Unit
 
@@ -74,9 +75,11 @@ class Ranges:
             given = len(args)
             try:
                 sizes = tuple([(args[n] if n < given else kwargs[name]).shape[d] for n, name, d in places])
-            except (KeyError, IndexError, AttributeError):
+                run = table.get(sizes)
+            except (KeyError, IndexError, AttributeError, TypeError):  # a symbolic size has no hash
                 return ordinary(self_, *args, **kwargs)
-            run = table.get(sizes)
+            if run is None and transformed():
+                return ordinary(self_, *args, **kwargs)
             if run is None:
                 return first(sizes, self_, args, kwargs)
             return run(self_, *args, **kwargs)
