@@ -12,7 +12,7 @@ from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetE
 
 from .compiled import fastest_compiled, too_slow
 from .files import Mode
-from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, latest, outcome
+from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, describe, latest, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
@@ -285,12 +285,11 @@ class Selector:
                 gain = f"{trial.score:.2f}x" if before.score else "right"
                 self._dropped[kind] = f"the quick verdict is {gain} without it and {outcome(before)} with it"
                 best = trial
-        without = found[0].score if found else 1.0
-        if best.score <= without * (1 + NOISE / 2):
+        gain, without = (best.score, found[0].score) if found else (best.over_eager, 1.0)  # without: eager
+        if gain <= without * (1 + NOISE / 2):
+            said = f"{gain:.2f}x" if gain else describe(best)
             for kind in best.variant.moves:
-                self._dropped[kind] = (
-                    f"the quick verdict is {outcome(best)} with moves and {without:.2f}x without"
-                )
+                self._dropped[kind] = f"the quick verdict is {said} with moves and {without:.2f}x without"
             return [*found, best]
         return [best, *found]
 

@@ -841,6 +841,19 @@ def test_moves_that_do_not_pay_leave_the_kernels_alone() -> None:
     assert selection.dropped == {NORM: "the quick verdict is 0.90x with moves and 1.20x without"}
 
 
+@pytest.mark.parametrize(
+    ("over_eager", "said"),
+    [(1.3, "it was not taken"), (0.9, "the quick verdict is 0.90x with moves and 1.00x without")],
+)
+def test_moves_without_a_variant_beside_them_are_compared_with_eager(over_eager: float, said: str) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager, 0.8 if NORM in mode else 1.0)
+
+    selection, _ = select(verdict, moves=MOVES[:1])
+    assert not selection.variant.moves
+    assert selection.dropped == {NORM: said}
+
+
 def test_the_line_of_a_full_verdict_that_proves_nothing_says_why() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         found = judged(kernels, level, over_eager=1.3, over_compile=1.2)
