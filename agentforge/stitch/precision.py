@@ -53,7 +53,6 @@ class LowerPrecision:
 
     def __post_init__(self) -> None:
         self._trials = Trials(self.target, self.kernels, self.referee, self.end, self.progress)
-        self._metric = ""
         self._values = {} if self.original is None else {"original": self.original}
 
     def improve(self, base: Selection) -> tuple[Selection, dict[str, Any]]:
@@ -69,10 +68,9 @@ class LowerPrecision:
             winner, why, cut_short = None, "the time for stitching ended before it was proven", True
         except TargetError as error:
             winner, why, cut_short = None, f"the model could not be judged: {error}", True
-        said = f"{self.permission.precision} was allowed: {self._metric or why}"
+        said = f"{self.permission.precision} was allowed: {why}"
         trials = (*base.trials, *self._trials.made)
         if winner is None:
-            said = said if not self._metric else f"{said}; {why}"
             reason = f"{base.reason}; {said}, so float32 is kept"
             selection = replace(base, trials=trials, reason=reason, cut_short=cut_short)
         else:
@@ -89,7 +87,7 @@ class LowerPrecision:
         }
 
     def _best(self, base: Selection) -> tuple[Trial | None, str]:
-        """A variant that won, or None and the reason."""
+        """A variant that won and its metric in words, or None and why the last one that was tried lost."""
         before = base.trial.over_eager if base.trial else 1.0
         sets = dict.fromkeys([base.variant.kernels or frozenset(self.kernels), frozenset[str]()])
         trials = [trial for names in sets if (trial := self._quick(names, base))]
@@ -97,18 +95,20 @@ class LowerPrecision:
             return None, "no product is large enough, or its float32 form was not right"
         why = "it was not faster end to end"
         for trial in sorted(trials, key=lambda t: -t.over_eager):
-            if not trial.evaluation.passed or trial.problems:
-                why = (*trial.problems, *trial.evaluation.reasons, describe(trial))[0]
+            right = trial.evaluation.passed and not trial.problems
+            if right and trial.over_eager <= before * _WORTH_IT:
                 continue
-            if trial.over_eager <= before * _WORTH_IT:
+            self._values.pop("changed", None)  # of the variant before
+            if not right:
+                why = (*trial.problems, *trial.evaluation.reasons, describe(trial))[0]
                 continue
             final = self._evaluate(trial.variant, Level.FULL)
             if not final.wins or final.over_eager <= before * _WORTH_IT:
                 why = "the full evaluation did not confirm that it is right and faster"
                 continue
-            why = self._refusal(final.variant)
-            if not why:
-                return final, ""
+            accepted, why = self._judged_by_metric(final.variant)
+            if accepted:
+                return final, why
         return None, why
 
     def _quick(self, names: frozenset[str], base: Selection) -> Trial | None:
@@ -133,9 +133,9 @@ class LowerPrecision:
             definition = permitted(definition, self.permission)
         return self._trials.evaluate(variant, level, definition)
 
-    def _refusal(self, variant: Variant) -> str:
-        """Why the metric refuses a proven variant; empty if it is within the bound."""
-        permission, scratch, self._metric = self.permission, Scratch("metric"), ""
+    def _judged_by_metric(self, variant: Variant) -> tuple[bool, str]:
+        """Whether a proven variant's metric is within the bound, and the metric or its error in words."""
+        permission, scratch = self.permission, Scratch("metric")
         try:
             build_into(scratch.path, variant.solution, self.target.device, self.cache)
             for whose, folder in (("original", None), ("changed", scratch.path)):
@@ -145,12 +145,11 @@ class LowerPrecision:
                     )
                     self._values[whose] = value
         except (TargetError, MachineError) as error:
-            return str(error)
+            return False, str(error)
         finally:
             scratch.close()
         original, changed = self._values["original"], self._values["changed"]
-        self._metric = (
-            f"metric {permission.function} {original:.6g} -> {changed:.6g} (bound {permission.limit})"
-        )
-        self.progress(self._metric)
-        return "" if permission.accepts(original, changed) else "that is outside the bound"
+        said = f"metric {permission.function} {original:.6g} -> {changed:.6g} (bound {permission.limit})"
+        self.progress(said)
+        accepted = permission.accepts(original, changed)
+        return accepted, said if accepted else f"{said}; that is outside the bound"

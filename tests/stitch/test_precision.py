@@ -150,6 +150,27 @@ def test_a_variant_whose_metric_is_outside_of_the_bound_is_dropped(
     assert report["installed"] is False
 
 
+@pytest.mark.parametrize("second", ["wrong", "slow", "unproven"])
+def test_the_metric_of_one_variant_is_not_said_beside_the_reason_of_another(
+    monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if kernels or mode != "kernels+bf16":
+            return judged(kernels, level, 1.8, 1.7)
+        if second == "wrong":
+            return judged(kernels, level, 1.7, 1.7, status=EvaluationStatus.INCORRECT_NUMERICAL)
+        return judged(kernels, level, 1.1 if second == "slow" else 1.7, 0.5 if level is Level.FULL else 1.6)
+
+    found, report, _, _ = improve(verdict, monkeypatch, changed=0.8, names=("a",))
+    refused = "metric accuracy 0.9 -> 0.8 (bound 0.5%); that is outside the bound"
+    assert ("changed" in report["metric_values"]) is (second == "slow")  # type: ignore[operator]
+    if second == "slow":
+        assert report["summary"] == f"bf16 was allowed: {refused}"
+    else:
+        assert "metric" not in str(report["summary"])
+    assert found.reason == f"the base won; {report['summary']}, so float32 is kept"
+
+
 def test_a_variant_that_is_no_faster_is_not_proven_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _, given, measured = improve(fast, monkeypatch, base_speed=1.79)
     assert found.reason.endswith("bf16 was allowed: it was not faster end to end, so float32 is kept")
