@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from contextlib import closing
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field, ValidationError
 
+from agentforge.isolation.scratch import Scratch
 from agentforge.languages import read_solution
 from agentforge.loop import Proposal
 from agentforge.schema import (
@@ -114,22 +114,26 @@ def solution_of(files: dict[str, str], definition: str, author: str) -> Solution
     """
     if sum(len(content.encode()) for content in files.values()) > MOST_BYTES:
         raise UsageError(f"the files together have more than {MOST_BYTES >> 20} MiB")
-    with tempfile.TemporaryDirectory(prefix="agentforge-mcp-") as folder:
+    with closing(Scratch("mcp")) as scratch:
+        folder = scratch.path / "solution"
+        folder.mkdir()
         for path, content in files.items():
             try:
                 file = SourceFile(path=path, content=content)
             except ValidationError as error:
                 raise UsageError(str(error.errors()[0]["msg"])) from error
-            place = Path(folder) / file.path
+            place = folder / file.path
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(file.content, encoding="utf-8")
             except OSError as error:
                 raise UsageError(f"{path!r} cannot be written as a file: {error.strerror}") from error
         try:
-            return read_solution(Path(folder), definition, author=author)
+            return read_solution(folder, definition, author=author)
         except UsageError as error:
-            raise UsageError(str(error).replace(f"{folder}/", "").replace(folder, "the solution")) from error
+            raise UsageError(
+                str(error).replace(f"{folder}/", "").replace(str(folder), "the solution")
+            ) from error
 
 
 def verdict(attempt: Attempt, evaluation: Evaluation) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from agentforge.isolation.sandboxes import Limits, Sandbox
+from agentforge.isolation.scratch import Scratch
 from agentforge.schema import HarnessError
 
 from .candidates.build import writable_box
@@ -45,8 +44,8 @@ def probe_worker(
         grouped.append(worker.group is not None)
         return worker.wait(timeout_s)
 
-    with tempfile.TemporaryDirectory(prefix="agentforge-probe-") as name:
-        folder = Path(name)
+    with closing(Scratch("probe")) as own:
+        folder = own.path
         folder.chmod(0o711)
         work = folder / "work"
         work.mkdir()

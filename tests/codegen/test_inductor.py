@@ -230,7 +230,8 @@ def get_init_inputs():
     if "AGENTFORGE_TEST_SLEEPS" in os.environ:
         time.sleep(60)
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    raise ValueError(f"in {os.getcwd()} with {os.environ['TORCHINDUCTOR_CACHE_DIR']} and {limit}")
+    cache, files = os.environ["TORCHINDUCTOR_CACHE_DIR"], os.listdir()
+    raise ValueError(f"in {os.getcwd()} with {files} and {cache} and {limit}")
 """
 
 
@@ -245,7 +246,7 @@ def test_a_seed_is_generated_in_a_folder_of_its_own_with_the_callers_cache_and_l
         assert inductor_solution(definition, whole, timeout_s=1.0) is None
     found, late = caplog.messages
     limit, cache = resource.getrlimit(resource.RLIMIT_AS)[0], os.environ["TORCHINDUCTOR_CACHE_DIR"]
-    assert "agentforge-inductor-" in found and f" with {cache} and {limit}" in found
+    assert "agentforge-inductor-" in found and f" with ['.owner'] and {cache} and {limit}" in found
     assert not Path(found.partition(" in ")[2].partition(" with ")[0]).exists()
     assert "Inductor took longer than 1 s" in late
 

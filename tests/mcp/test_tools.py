@@ -262,6 +262,20 @@ def test_too_much_is_refused() -> None:
         solution_of({"a.py": "x" * (3 << 20)}, "d", "me")
 
 
+def test_files_are_in_a_folder_that_the_next_start_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+
+    def read(folder: Path, *_: object, author: str) -> NoReturn:
+        assert (folder.parent / ".owner").exists()
+        seen.append(folder)
+        raise UsageError(f"{folder}/a.py is empty")
+
+    monkeypatch.setattr("agentforge.mcp.evaluate.read_solution", read)
+    with pytest.raises(UsageError, match=r"^a\.py is empty"):
+        solution_of({"a.py": ""}, "d", "me")
+    assert not seen[0].parent.exists()
+
+
 def test_slugs() -> None:
     assert slug("Rows in L1 -- again!") == "rows-in-l1-again"
     assert slug("--") == "unnamed"

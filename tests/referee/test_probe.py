@@ -6,8 +6,13 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 import agentforge
+from agentforge.isolation.sandboxes.rlimits import Rlimits
+from agentforge.referee.probe import probe_worker
 
 _PROBE = """
 from agentforge.referee import choose_sandbox
@@ -29,3 +34,14 @@ def test_an_environment_in_a_folder_of_the_owner_alone(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("limited by")
+
+
+def test_the_probes_folder_is_one_that_the_next_start_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forkserver(kind: str, sandbox: Rlimits, folder: Path, environment: object) -> NoReturn:
+        assert (folder / ".owner").exists()
+        raise RuntimeError(str(folder))
+
+    monkeypatch.setattr("agentforge.referee.probe.Forkserver", forkserver)
+    with pytest.raises(RuntimeError, match="agentforge-probe-") as raised:
+        probe_worker(Rlimits())
+    assert not Path(str(raised.value)).exists()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import closing
 
 from agentforge.config import Settings
+from agentforge.isolation.scratch import Scratch
 from agentforge.ladder import find_device
 from agentforge.languages import CommandResult
 from agentforge.languages.command import interpreter
@@ -95,8 +95,8 @@ def native_verdict(
         HarnessError, TargetError: the solution or the reference cannot be prepared.
         TimeEnded: no time is left.
     """
-    with tempfile.TemporaryDirectory(prefix="agentforge-native-") as name:
-        shown = Path(name)
+    with closing(Scratch("native")) as scratch:
+        shown = scratch.path
         shown.chmod(0o755)
         contract = shown / "definition.json"
         contract.write_text(definition.model_dump_json())

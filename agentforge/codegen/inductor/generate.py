@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+from contextlib import closing
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, run_child
+from agentforge.isolation.scratch import Scratch
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Workload
 
 from .convert import CannotConvert, Converted, convert
@@ -73,11 +74,11 @@ def inductor_solution(
 
 
 def _generate(definition: Definition, workload: Workload, timeout_s: float) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="agentforge-inductor-") as folder:
+    with closing(Scratch("inductor")) as scratch:
         payload = {
             "reference": definition.reference,
             "workload": workload.model_dump(mode="json"),
-            "folder": folder,
+            "folder": str(scratch.path),
         }
         try:
             result: dict[str, Any] = run_child(_TASK, payload, timeout_s=timeout_s, memory_bytes=0)

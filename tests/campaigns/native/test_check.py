@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -37,6 +38,22 @@ def definition(folder: Path, checker: str) -> Definition:
     problem = selected(open_suite(f"gpu-mode:{folder}"), Selection(only="*/tests/1"))[0]
     assert problem.native["checker"] is True
     return Definition(name="scale", op_type="model", reference=problem.source)
+
+
+class Gone:
+    """A presenter that fails once it was shown the contract."""
+
+    @staticmethod
+    def subject(*_: object, programs: list[Path]) -> NoReturn:
+        assert {file.name for file in programs[0].iterdir()} == {".owner", "definition.json"}
+        raise RuntimeError(str(programs[0]))
+
+
+def test_the_contract_is_in_a_folder_that_the_next_start_removes() -> None:
+    contract = Definition(name="scale", op_type="model", reference="class Model(object): ...")
+    with pytest.raises(RuntimeError, match="agentforge-native-") as raised:
+        native_verdict(Gone, contract, [WORKLOAD], solution_of(contract))  # type: ignore[arg-type]
+    assert not Path(str(raised.value)).exists()
 
 
 @pytest.fixture(scope="module")

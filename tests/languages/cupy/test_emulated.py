@@ -13,6 +13,7 @@ import pytest
 
 from agentforge.languages import languages, run_command
 from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cupy.emulated import program
 from agentforge.testing.language import make_solution
 
 from .files import SCALE
@@ -193,3 +194,11 @@ print(json.dumps([float(norm(x)), gelu(x).tolist(), blend(x, x, 1).tolist()]))
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
     assert json.loads(done.stdout) == [0.0, [1.0] * 4, [0.0] * 4]
+
+
+def test_objects_that_no_evaluation_keeps_are_removed_by_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert (program._folder.__wrapped__() / ".owner").exists()

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agentforge.isolation.scratch import Scratch
 from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cuda.emulator import compile as emulator_compile
 from agentforge.languages.cuda.shipped.agentforge_cuda import parse_kernels
@@ -127,7 +128,7 @@ def _compile(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def _folder() -> Path:
     """Where objects are kept for the next process of the evaluation."""
     kept = os.environ.get(_KEPT_BELOW)
-    folder = Path(kept, "cupy") if kept else Path(tempfile.mkdtemp(prefix="agentforge-cupy-"))
+    folder = Path(kept, "cupy") if kept else Scratch("cupy").path
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
