@@ -11,10 +11,8 @@ from agentforge.schema import Budget
 
 OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
-LEAST_FIRST_S = 120.0
-"""Seconds that a first verdict may take in any case; see `BudgetMeter.end`."""
-FULL_OVER_QUICK = 8.0
-"""How often a full verdict may take the time of the quick one before it: 5 times was seen, with 268 MB."""
+FIRST, LEAST_FIRST_S = 2.0, 120.0
+"""Share of the minutes that the search may take for a first verdict, and the least of it."""
 _RESULT_S, _RESULT = 30.0, 0.05
 """Seconds before the run's limit at which evaluations end, so that there is time to write a result, and the
 most of them as a share of the limit."""
@@ -83,17 +81,8 @@ class BudgetMeter:
 
     @property
     def deadline(self) -> float | None:
-        """When an evaluation in progress has to end, by the meter's clock; None without a limit of minutes.
-
-        A quarter of the minutes comes on top of them, so that what was begun in time can be finished.
-        """
-        return self._limited(self._overtime())
-
-    def _overtime(self) -> float | None:
-        if self.budget.minutes is None:
-            return None
-        limit = self.budget.minutes * 60
-        return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
+        """`end` of an evaluation that is no first one."""
+        return self.end(first=False)
 
     @property
     def limit(self) -> float | None:
@@ -107,22 +96,24 @@ class BudgetMeter:
         """Whether the run's own limit leaves just the time for a result."""
         return self.limit is not None and self._clock() >= self.limit
 
-    def _limited(self, end: float | None) -> float | None:
-        """`end`, or `limit` if that comes first."""
-        return min((found for found in (end, self.limit) if found is not None), default=None)
+    def end(self, *, first: bool) -> float | None:
+        """When an evaluation in progress has to end, by the meter's clock; None without a limit of time.
 
-    def end(self, *, first: bool, quick_s: float = 0.0) -> float | None:
-        """When an evaluation has to end, by the meter's clock; None without a limit of minutes.
+        A quarter of the minutes comes on top of them, so that what was begun in time can be finished.
 
         Args:
             first: it is the run's first verdict, or the full one of a region's first faster kernel. Without
-                it the minutes were for nothing, so it may take as long as all of them.
-            quick_s: seconds of the quick verdict before a full one.
+                it the minutes were for nothing, so the search may take twice the minutes, quick verdict
+                included.
         """
-        end, minutes = self._overtime(), self.budget.minutes
-        if first and end is not None and minutes is not None:
-            end = max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60, FULL_OVER_QUICK * quick_s))
-        return self._limited(end)
+        if self.budget.minutes is None:
+            return self.limit
+        minutes_s = self.budget.minutes * 60
+        most_s = minutes_s + max(LEAST_OVERTIME_S, OVERTIME * minutes_s)
+        if first:
+            most_s = max(LEAST_FIRST_S, FIRST * minutes_s)
+        end = self._clock() + most_s - self.search_s
+        return end if self.limit is None else min(end, self.limit)
 
     @property
     def stitching_s(self) -> float | None:

@@ -242,7 +242,7 @@ class Supervisor:
                 identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             state = self.bottleneck_state(attempt.bottleneck)
             if state.promising(evaluation):
-                end = meter.end(first=state.incumbent is None, quick_s=evaluation.seconds) if bounded else end
+                end = meter.end(first=state.incumbent is None) if bounded else end
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
             self.referee.time_ended(attempt)

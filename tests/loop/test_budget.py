@@ -100,14 +100,14 @@ def test_an_evaluation_in_progress_gets_a_quarter_of_the_minutes_more() -> None:
     assert BudgetMeter(Budget(attempts=1)).deadline is None
 
 
-def test_a_first_verdict_comes_on_top_of_the_minutes() -> None:
+def test_a_first_verdict_ends_with_twice_the_minutes_and_not_before_two() -> None:
     clock = Clock()
     meter = BudgetMeter(Budget(minutes=0.5), seconds_used=46.0, clock=clock)
     assert meter.deadline == meter.end(first=False) == clock.now - 46.0 + 30.0 + 10.0
-    assert meter.end(first=True) == clock.now + 120.0
-    assert meter.end(first=True, quick_s=46.0) == clock.now + 368.0
-    assert meter.end(first=False, quick_s=46.0) == meter.deadline
-    assert BudgetMeter(Budget(minutes=9), clock=clock).end(first=True) == clock.now + 540.0 + 135.0
+    assert meter.end(first=True) == clock.now - 46.0 + 120.0
+    clock.now += 50.0
+    assert meter.end(first=True) == 100.0 - 46.0 + 120.0
+    assert BudgetMeter(Budget(minutes=9), clock=clock).end(first=True) == clock.now + 1080.0
     assert BudgetMeter(Budget(attempts=1)).end(first=True) is None
 
 
@@ -127,7 +127,9 @@ def test_stitching_has_as_many_minutes_as_the_search_and_at_least_ten() -> None:
 def test_evaluations_and_stitching_end_before_the_limit_of_a_run() -> None:
     clock = Clock()
     meter = BudgetMeter(Budget(minutes=0.5), seconds_used=1000.0, limit_s=540.0, clock=clock)
-    assert meter.end(first=True, quick_s=1000.0) == clock.now + 540.0 - 27.0
+    assert meter.end(first=True) == clock.now - 1000.0 + 120.0
+    fresh = BudgetMeter(Budget(minutes=9), limit_s=540.0, clock=clock)
+    assert fresh.end(first=True) == clock.now + 540.0 - 27.0
     assert BudgetMeter(Budget(attempts=1), limit_s=1e4, clock=clock).deadline == clock.now + 1e4 - 30.0
     assert meter.stitching_s == 540.0
     clock.now += 500.0
