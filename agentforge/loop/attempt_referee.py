@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,7 +67,8 @@ class AttemptReferee:
         reused = found is not None
         if found is None:
             if not quiet:
-                self.run_log.event(AttemptEvaluating(**which(attempt), level=level))
+                longest_s = None if deadline is None else deadline - time.monotonic()
+                self.run_log.event(AttemptEvaluating(**which(attempt), level=level, longest_s=longest_s))
             request = EvaluationRequest(
                 bottleneck.definition,
                 bottleneck.workloads,

@@ -78,7 +78,7 @@ class Lines(View):
             case e.StitchStarted() | e.ProfileStarted():
                 return f"{run_state.phase} ..."
             case e.BudgetLeft() | e.SearchStarted() if run_state.left_s is not None:
-                return f"  {_text.estimate(run_state.left_s)}"
+                return f"  {_text.estimate(run_state.left_s, run_state.overtime)}"
             case e.Progress():
                 return f"  {run_state.doing}"
             case _:
@@ -138,7 +138,7 @@ class Live(View):
         if left is None:
             return []
         bar = ProgressBar(total=left + done or 1.0, completed=done, width=min(40, self._console.width))
-        return [bar, Text(_text.estimate(left))]
+        return [bar, Text(_text.estimate(left, self.run_state.overtime))]
 
     def _models(self) -> str:
         if not self.run_state.tokens:

@@ -87,6 +87,8 @@ class RunState:
     """Begin of the search, by the clock."""
     _ends: float | None = None
     """End of the budget's minutes, by the clock; None without a limit."""
+    _evaluation_ends: float | None = None
+    """When the newest evaluation has to end, by the clock; None if that is unknown."""
     _made: int = 0
     """Attempts that were finished since the search began."""
 
@@ -110,9 +112,15 @@ class RunState:
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds of search: until the minutes are used up, or the attempts at their mean time."""
+        """Estimated seconds of search: until the minutes are used up, or the attempts at their mean time.
+
+        In overtime: until the evaluation has to end.
+        """
         if self._search is None or self.phase != "searching":
             return None
+        ends = self._evaluation_ends
+        if self.overtime and ends is not None:
+            return max(0.0, ends - self.clock())
         attempts, found = self.budget.get("attempts"), []
         if self._ends is not None:
             found.append(self._ends - self.clock())
@@ -121,11 +129,17 @@ class RunState:
             found.append(attempts * mean)
         return max(0.0, min(found)) if found else None
 
+    @property
+    def overtime(self) -> bool:
+        """Whether the minutes are used up, and the evaluation that was begun before goes on."""
+        return self._evaluation_ends is not None and self._ends is not None and self._ends < self.clock()
+
     def _begin(self, minutes: float | None) -> None:
         """Note the begin of the search, and when its minutes end."""
         now = self.clock()
         self._search = now if self._search is None else self._search
         self._ends = None if minutes is None else now + minutes * 60
+        self._evaluation_ends = None
 
     def apply(self, event: Event) -> None:
         """Take one event in; kinds that no view shows change nothing."""
@@ -193,6 +207,7 @@ class RunState:
                 self._line(event).state = "compiling"
             case e.AttemptEvaluating():
                 self._line(event).state = _EVALUATING[event.level.value]
+                self._evaluation_ends = None if event.longest_s is None else self.clock() + event.longest_s
             case e.AttemptEvaluated():
                 line, passed = self._line(event), event.status is e.EvaluationStatus.PASSED
                 line.state = "verified" if event.evidence is e.Evidence.VERIFIED else event.status.value

@@ -37,9 +37,11 @@ def budget(left: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} left" if parts else ""
 
 
-def estimate(left_s: float) -> str:
+def estimate(left_s: float, overtime: bool) -> str:
     """How long the search goes on: `about 2:05 of search left, then stitching`."""
     minutes, rest = divmod(round(left_s), 60)
+    if overtime:
+        return f"the minutes are used up; what was begun ends in at most {minutes}:{rest:02}, then stitching"
     return f"about {minutes}:{rest:02} of search left, then stitching"
 
 

@@ -411,6 +411,14 @@ def test_the_end_of_the_time_in_an_evaluation_is_no_failure_and_a_resume_repeats
     assert len(bench.search(profile(bottleneck("a")), script, clock=lambda: now[0]).wins) == 1
 
 
+@pytest.mark.parametrize("bench", [Budget(minutes=1, attempts=1)], indirect=True)
+def test_views_hear_how_long_an_evaluation_may_take(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": [{"speed": 3.0}]})
+    told = bench.of("attempt.evaluating")
+    assert [e["level"] for e in told] == ["quick", "full"]
+    assert all(60.0 < float(str(e["longest_s"])) <= 120.0 for e in told)
+
+
 @pytest.mark.parametrize("bench", [Budget(attempts=50), Budget(attempts=50, minutes=60)], indirect=True)
 def test_a_run_at_its_own_limit_ends_with_what_it_won(bench: Bench) -> None:
     now, ended = [0.0], 0

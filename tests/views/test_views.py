@@ -252,7 +252,25 @@ def test_the_search_s_end_is_estimated_by_minutes_and_by_attempts() -> None:
     assert run_state.left_s == 40.0  # four attempts of 10 s
     run_state.apply(BudgetLeft(left={"minutes": 0.1, "attempts": 3, "dollars": None}))
     assert run_state.left_s == pytest.approx(6.0)
-    assert _text.estimate(125.2) == "about 2:05 of search left, then stitching"
+    assert _text.estimate(125.2, False) == "about 2:05 of search left, then stitching"
+
+
+def test_an_evaluation_after_the_minutes_is_shown_as_such() -> None:
+    now = [0.0]
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    view = _live.Live(console)
+    view.run_state.clock = lambda: now[0]
+    for told in (STORY[0], STORY[1], SearchStarted(budget=Budget(minutes=1.0)), *STORY[4:6]):
+        view(told)
+    now[0] = 50.0
+    view(AttemptEvaluating(**FIRST, level=Level.QUICK, longest_s=70.0))
+    assert "about 0:10 of search left" in str(console.render_lines(view._render()))
+    now[0] = 80.0
+    said = "the minutes are used up; what was begun ends in at most 0:40, then stitching"
+    assert said in str(console.render_lines(view._render()))
+    view(BudgetLeft(left={"minutes": 0.0, "attempts": None, "dollars": None}))
+    now[0] = 81.0
+    assert "about 0:00 of search left" in str(console.render_lines(view._render()))
 
 
 def test_a_live_view_has_a_bar_that_moves_between_events() -> None:

@@ -68,6 +68,8 @@ class AttemptEvaluating(AttemptEvent):
 
     kind: Literal["attempt.evaluating"] = "attempt.evaluating"
     level: Level
+    longest_s: float | None = None
+    """Seconds from now in which it has to end; None without a limit, and in runs of older versions."""
 
 
 class _Measured(AttemptEvent):
