@@ -1,7 +1,7 @@
 """Time ONNX Runtime and OpenVINO beside eager, torch.compile and AgentForge's artifact.
 
-    pip install ".[peers]"
-    python benchmarks/peers.py                      # examples/*.py and the operators in benchmarks/problems
+    pip install ".[peers,hf]"
+    python benchmarks/peers.py                      # examples/*.py and what benchmarks/problems has
     python benchmarks/peers.py my_model.py hf:config.json --minutes 5
     python benchmarks/peers.py --table              # write the table into docs/peers.md
 
@@ -66,9 +66,10 @@ Group = dict[str, list[float]]
 
 
 def standard_models() -> list[str]:
-    """Model files in KernelBench's convention that the repository has."""
+    """The repository's model files in KernelBench's convention, and its transformers configurations."""
     found = [*(HERE.parent / "examples").glob("*.py"), *(HERE / "problems").glob("*.py")]
-    return [str(path) for path in sorted(found) if "\nclass Model(" in path.read_text(encoding="utf-8")]
+    files = [str(path) for path in sorted(found) if "\nclass Model(" in path.read_text(encoding="utf-8")]
+    return [*files, *(f"hf:{path}" for path in sorted((HERE / "problems" / "transformers").glob("*.json")))]
 
 
 def optimized(spec: str, folder: Path, options: argparse.Namespace) -> str:

@@ -2,11 +2,16 @@
 
 python tools/results_table.py            # write the table
 python tools/results_table.py --check    # fail if the table in the file is not current
+python tools/results_table.py --summary  # print the mean and the worst speedup over the best baseline
+
+The summary is over the examples and benchmarks/problems/transformers. `benchmarks/end_to_end.py` writes the
+result of `hf:.../t5.json` to benchmarks/results/t5.json.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,7 @@ from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("README.md", "results", "tools/results_table.py")
 RESULTS = ROOT / "benchmarks" / "results"
+TRANSFORMERS = ROOT / "benchmarks" / "problems" / "transformers"
 
 TITLES = {
     "gelu_bias_residual.py": "GELU + bias + residual, 4096 x 4096",
@@ -39,6 +45,26 @@ def table() -> str:
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         machines.setdefault(_machine(found["provenance"]), []).extend(sorted(found["results"], key=_title))
     return "\n".join(line for machine, entries in machines.items() for line in _lines(machine, entries))
+
+
+def summary() -> str:
+    """The geometric mean and the worst verified speedup over the best baseline, and which models lack one."""
+    names = [*EXAMPLES, *(path.stem for path in sorted(TRANSFORMERS.glob("*.json")))]
+    found = {name: gain for name in names if (gain := _over_best(RESULTS / f"{name}.json"))}
+    lines = [f"{len(found)} of {len(names)} models have a verified speedup over their best baseline."]
+    if found:
+        mean = statistics.geometric_mean(gain["point"] for gain in found.values())
+        worst = min(found, key=lambda name: found[name]["point"])
+        lines.append(f"Geometric mean {mean:.2f}x; worst {_interval(found[worst])}, {worst}.")
+    missing = ", ".join(name for name in names if name not in found)
+    return "\n".join([*lines, f"Without one: {missing or 'none'}."])
+
+
+def _over_best(path: Path) -> dict[str, float] | None:
+    """The speedup over the baseline that was the hardest to beat; None without a result that proves one."""
+    entries = json.loads(path.read_text(encoding="utf-8"))["results"] if path.is_file() else []
+    speedups = [gain for entry in entries for gain in _speedups(entry).values()]
+    return min(speedups, key=lambda gain: gain["point"], default=None)
 
 
 def _lines(machine: str, entries: list[dict[str, Any]]) -> list[str]:
@@ -92,4 +118,7 @@ def _line(cells: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(TABLE.main(table()))
+    if "--summary" in sys.argv[1:]:
+        print(summary())
+    else:
+        raise SystemExit(TABLE.main(table()))

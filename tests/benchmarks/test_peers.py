@@ -88,9 +88,12 @@ def test_the_page_has_a_place_for_the_table(peers: ModuleType):
 
 
 def test_the_standard_set_has_models_and_operators(peers: ModuleType):
-    names = {Path(path).name for path in peers.standard_models()}
+    specs = peers.standard_models()
+    names = {Path(spec).name for spec in specs}
     assert {"gpt2.py", "dlrm.py", "rmsnorm.py", "cross_entropy.py"} <= names
     assert "ordinary_modules.py" not in names
+    configurations = [spec for spec in specs if spec.startswith("hf:") and spec.endswith(".json")]
+    assert len(configurations) == 8 and "t5.json" in names
 
 
 def test_a_model_is_measured_again_for_another_commit_or_after_a_disturbance(peers: ModuleType):

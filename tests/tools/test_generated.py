@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -48,6 +49,26 @@ def test_a_page_without_the_comments_is_refused() -> None:
 
 def test_the_results_in_the_readme_are_those_on_record() -> None:
     assert results_table.TABLE.is_current(results_table.table())
+
+
+def test_the_summary_has_the_mean_and_the_worst_and_names_what_lacks_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(name: str, proven: bool, **points: float) -> None:
+        speedup = {base: {"point": p, "low": p - 0.1, "high": p + 0.1} for base, p in points.items()}
+        result = {"proven": proven, "end_to_end": {"performance": {"speedup": speedup}}}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"results": [{"result": result}]}))
+
+    monkeypatch.setattr(results_table, "RESULTS", tmp_path)
+    assert results_table.summary().startswith("0 of 13 models have")
+    write("gpt2", True, eager=4.0, compile=2.0)
+    write("t5", True, eager=0.5, compile=1.0)
+    write("dlrm", False, eager=9.0, compile=9.0)
+    (tmp_path / "clip.json").write_text(json.dumps({"results": [{"result": {"error": "no memory"}}]}))
+    lines = results_table.summary().splitlines()
+    assert lines[0] == "2 of 13 models have a verified speedup over their best baseline."
+    assert lines[1] == "Geometric mean 1.00x; worst 0.50x [0.40, 0.60], t5."
+    assert "dlrm, clip" in lines[2] and "gpt2" not in lines[2]
 
 
 def test_the_command_runs_from_any_folder(tmp_path: Path) -> None:
