@@ -4,8 +4,8 @@
     python benchmarks/model_coverage.py --optimize 0.5   # also optimize, with half a minute of search each
     python tools/coverage_table.py                       # write the results into docs/models.md
 
-Packages are imported once. Each profile is a forked process that calls what `agentforge profile` runs in its
-child processes; `optimize` is the command itself, one model after the other, in a home of its own.
+Packages are imported once. Each profile is a forked process that does what `agentforge profile` does, without
+its child processes; `optimize` is the command itself, one model after the other, in a home of its own.
 Results are written after each case, so that the same command continues after an interruption; `--again`
 repeats cases.
 """
@@ -41,7 +41,8 @@ from model_configurations import DIFFUSERS, TRANSFORMERS  # noqa: E402
 from agentforge.config import SearchSettings, load_settings  # noqa: E402
 from agentforge.devices import detect, measure_roofline  # noqa: E402
 from agentforge.frontends import _load, load_target  # noqa: E402
-from agentforge.profiling.worker import profile  # noqa: E402
+from agentforge.isolation.child_process import ChildFailure  # noqa: E402
+from agentforge.profiling import profile as profiling  # noqa: E402
 from agentforge.schema import AgentForgeError  # noqa: E402
 
 FORK = multiprocessing.get_context("fork")
@@ -126,8 +127,9 @@ def in_fork(task: Callable[[], dict[str, Any]], limit_s: float) -> dict[str, Any
         try:
             answer = task()
         except AgentForgeError as error:
-            answer = {"outcome": "refused", "error": str(error)}
-        except BaseException as error:  # what the command would call a crash
+            outcome = "failed" if isinstance(error.__cause__, ChildFailure) else "refused"
+            answer = {"outcome": outcome, "error": str(error)}
+        except BaseException as error:
             answer = {"outcome": "failed", "error": f"{type(error).__name__}: {error}"[:500]}
         sender.send(answer)
 
@@ -152,14 +154,7 @@ def profiled(case: Case, folder: Path, device: Any, roofline: Any) -> dict[str, 
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     target = load_target(case.spec)
-    payload = {
-        "target": target.model_dump(mode="json"),
-        "device": device.model_dump(mode="json"),
-        "roofline": roofline.model_dump(mode="json"),
-        "traces": 5,
-        "ablation": False,
-    }
-    answer = profile(payload, lambda text: None)
+    answer = profiling.profile_target(target, device, roofline).model_dump(mode="json")
     sites = answer["call_sites"]
     rows = {s["name"] for b in answer["bottlenecks"] for s in b["call_sites"]}
     return {
@@ -173,9 +168,19 @@ def profiled(case: Case, folder: Path, device: Any, roofline: Any) -> dict[str, 
 
 
 def here(task: str, payload: Mapping[str, Any], **_: Any) -> Any:
-    """In place of `run_child`: the same function in this process, which is one of its own already."""
+    """In place of `run_child`: the same function in this process, which is one of its own already.
+
+    Raises:
+        ChildFailure: it raises; the caller makes the user's sentence of it.
+    """
     module, function = task.split(":")
-    return getattr(importlib.import_module(module), function)(payload, lambda text: None)
+    try:
+        return getattr(importlib.import_module(module), function)(payload, lambda text: None)
+    except AgentForgeError:
+        raise
+    except Exception as error:
+        name, text = type(error).__name__, str(error)
+        raise ChildFailure("raised", f"{name}: {text}", error_type=name, detail=text) from error
 
 
 def optimized(case: Case, folder: Path, minutes: float, limit_s: float, home: Path) -> dict[str, Any]:
@@ -307,8 +312,10 @@ def main() -> None:
     device = detect("cpu")
     options.machine = device, measure_roofline(device, load_settings([]).cache)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # then the command under way is ended too
-    importlib.import_module("transformers")  # once, before processes are forked
-    setattr(_load, "run_child", here)  # noqa: B010 - the name is imported there, not exported
+    for module in ("transformers", "agentforge.profiling.worker"):
+        importlib.import_module(module)  # once, before processes are forked
+    for caller in (_load, profiling):
+        setattr(caller, "run_child", here)  # noqa: B010 - the name is imported there, not exported
     started = time.monotonic()
     # A case whose package is not installed here keeps its place.
     order = [*records, *(key for key in everything if key not in records)]

@@ -23,6 +23,7 @@ from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("docs/models.md", "coverage", "tools/coverage_table.py")
 RESULTS = ROOT / "benchmarks" / "results" / "model_coverage.json"
+_KINDS = ("profile", "optimize")
 _NARROW = 0.05
 """Width of an interval, as a share of its point, below which a small loss would be seen."""
 Record = Mapping[str, Any]
@@ -55,6 +56,9 @@ def _profiled(records: Sequence[Record]) -> Iterator[str]:
     yield "The others:"
     yield ""
     yield from (f"- `{r['name']}` ({r['profile']['outcome']}): {_why(r)}." for r in others)
+    yield ""
+    found = [f"`{r['name']}`" for r in records if any(r.get(k, {}).get("internals") for k in _KINDS)]
+    yield f"Models with words of torch's internals in a message: {', '.join(found) or 'none'}."
 
 
 def _sources(records: Sequence[Record], kind: str) -> str:

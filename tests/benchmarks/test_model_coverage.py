@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from agentforge.devices import DeviceSpec, Roofline
+from tests.store import nouns
+
+CPU = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
+ROOFLINE = Roofline(bandwidth=2e10, peak_flops={"float32": 1e11})
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
@@ -59,7 +64,8 @@ def test_an_interrupted_measurement_continues_with_what_lacks_a_result(
         return {"outcome": "ended", "minutes": minutes, "seconds": 1.0}
 
     replaced = {"optimized": optimized, "measure_roofline": lambda *_: None}
-    monkeypatch.setattr(bench["_load"], "run_child", bench["_load"].run_child)  # restored afterwards
+    for caller in (bench["_load"], bench["profiling"]):
+        monkeypatch.setattr(caller, "run_child", caller.run_child)  # restored afterwards
     space = bench["main"].__globals__
     for name, value in replaced.items():
         monkeypatch.setitem(space, name, value)
@@ -80,6 +86,22 @@ def test_words_of_torchs_internals_are_found(monkeypatch: pytest.MonkeyPatch) ->
     found = internals({"notes": ["ge is no operator of torch.ops.aten", "aten.item.default"]})
     assert found == ["aten.", "torch.ops"]
     assert internals({"error": "the latency is too high"}) == []
+
+
+def test_an_error_is_told_in_the_users_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = loaded(monkeypatch)
+    for caller in (bench["_load"], bench["profiling"]):
+        monkeypatch.setattr(caller, "run_child", bench["here"])
+
+    def broken(payload: object, report: object) -> None:
+        raise RuntimeError("aten.item.default has no meta kernel")
+
+    monkeypatch.setattr("agentforge.profiling.worker.profile", broken)
+    profile = bench["profiling"].profile_target
+    answer = bench["in_fork"](lambda: profile(nouns.target(), CPU, ROOFLINE), 60.0)
+    assert answer["outcome"] == "failed"
+    assert answer["error"].startswith("llama cannot be profiled: RuntimeError: no simpler reason is known;")
+    assert bench["internals"](answer) == []
 
 
 @pytest.mark.parametrize(

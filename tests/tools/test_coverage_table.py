@@ -28,7 +28,7 @@ def test_the_page_has_the_tables_of_the_results() -> None:
 
 
 def test_each_artifact_has_its_speedup_over_the_fastest_baseline() -> None:
-    refused = {"outcome": "refused", "error": "Odd: return a tensor"}
+    refused = {"outcome": "refused", "error": "Odd: return a tensor", "internals": ["aten."]}
     text = coverage_table.content(
         [
             record("Fast", mode="kernels", proven=True, speedup=over(2.0, 1.21)),
@@ -43,6 +43,7 @@ def test_each_artifact_has_its_speedup_over_the_fastest_baseline() -> None:
     lines = text.splitlines()
     assert lines[0] == "6 of 7 models can be profiled."
     assert "- `Odd` (refused): return a tensor." in lines
+    assert "Models with words of torch's internals in a message: `Odd`." in lines
     assert "of the 6 that can be profiled, 5 were tried." in text
     assert "4 ended with a result." in lines
     assert "The geometric mean of 2 verified speedups over the fastest baseline is 1.04x." in lines
