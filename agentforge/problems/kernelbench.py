@@ -86,7 +86,7 @@ def import_source(source: str, name: str) -> ModuleType:
     sys.modules[name] = module
     arguments, sys.argv[1:] = sys.argv[1:], []  # a script may parse them, and these are not its own
     try:
-        exec(compile(source, module.__file__, "exec"), module.__dict__)
+        exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
     finally:
         sys.argv[1:] = arguments
     return module

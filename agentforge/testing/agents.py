@@ -210,7 +210,7 @@ class AuthorContract:
     def test_writes_a_reference_in_the_convention(self, author: Author) -> None:
         source, usage = author.write("add one to a tensor", make_task().hardware)
         namespace: dict[str, Any] = {}
-        exec(compile(source, "reference.py", "exec"), namespace)
+        exec(compile(source, "reference.py", "exec", dont_inherit=True), namespace)
         inputs = namespace["get_inputs"]()
         assert inputs
         namespace["Model"](*namespace["get_init_inputs"]())(*inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from agentforge.problems.kernelbench import Problem, load_problem
+from agentforge.problems.kernelbench import Problem, import_source, load_problem
 from agentforge.schema import Definition
 
 DRAWN = """
@@ -55,3 +55,8 @@ def test_constructor_arguments_are_the_same_under_each_seed() -> None:
     assert not torch.equal(model.fc.weight, again.fc.weight)
     alone = problem(DRAWN.replace("[torch.randn(4), random.random()]", "[1.0, 1.0]")).build(5)
     assert torch.equal(alone.fc.weight, model.fc.weight), "arguments do not change the weights"
+
+
+def test_a_source_is_compiled_as_if_it_were_imported_from_its_file() -> None:
+    module = import_source("def halved(x: float) -> float:\n    return x / 2\n", "halving")
+    assert module.halved.__annotations__ == {"x": float, "return": float}

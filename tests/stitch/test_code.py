@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,20 @@ def test_comments_and_other_code_of_the_file_do_not_matter(stitched: Stitched) -
     model = import_source(source, "commented").Model().eval()
     args, kwargs = stitched.inputs(0)
     assert engaged(stitched, stitched.package.optimize(model), args, kwargs)[1]
+
+
+def test_a_file_with_annotations_in_its_forward_is_the_captured_model(tmp_path: Path) -> None:
+    source = SOURCE.replace(
+        "        return self.gate(",
+        "        def twice(t: torch.Tensor) -> torch.Tensor:\n            return t + t\n\n"
+        "        x = twice(x)\n        return self.gate(",
+    )
+    made = stitch_in_process(source, tmp_path / "annotated")
+    spec = importlib.util.spec_from_file_location("annotated_model", made.folder / "model_new.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert type(module.ModelNew().eval())._agentforge_unit.class_name == "Model"
 
 
 def test_a_class_that_was_pickled_by_value_has_the_same_code_in_another_process(tmp_path: Path) -> None:

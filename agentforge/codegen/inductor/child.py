@@ -65,7 +65,7 @@ class _Capture:
 def _load(source: str) -> ModuleType:
     module = ModuleType("agentforge_reference")
     sys.modules[module.__name__] = module
-    exec(compile(source, "reference.py", "exec"), module.__dict__)
+    exec(compile(source, "reference.py", "exec", dont_inherit=True), module.__dict__)
     return module
 
 
