@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import tempfile
@@ -10,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentforge.schema import MachineError, UsageError
+
+_PLANS = ({"mode", "units"}, {"solution", "evidence"})
+"""Keys that an artifact's plan.json has: of a model, or of a kernel, where it is the verdict."""
 
 
 @contextmanager
@@ -40,7 +44,7 @@ def whole_artifact(folder: Path) -> Iterator[Path]:
     """
     folder = folder.resolve()  # to replace what a link names, not the link
     try:
-        if folder.exists() and not (folder / "plan.json").is_file() and any(folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()) and not is_artifact(folder):
             raise UsageError(f"{folder} is not empty and is not an artifact; choose an empty or new folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -55,6 +59,15 @@ def whole_artifact(folder: Path) -> Iterator[Path]:
             f"cannot write the artifact to {folder} ({error.strerror or error}); "
             "free some space there or choose another folder"
         ) from error
+
+
+def is_artifact(folder: Path) -> bool:
+    """Whether a run wrote the folder: other programs write a plan.json too."""
+    try:
+        plan = json.loads((folder / "plan.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(plan, dict) and any(keys <= plan.keys() for keys in _PLANS)
 
 
 def _swap(scratch: Path, folder: Path) -> None:

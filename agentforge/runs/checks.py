@@ -18,6 +18,7 @@ from agentforge.schema import Budget, MachineError, Permission, RunKind, UsageEr
 from agentforge.search import allocators, policies
 from agentforge.trackers import check_trackers
 from agentforge.tuning import check_tuning
+from agentforge.whole_file import is_artifact
 
 from ._base import RunStart
 
@@ -129,7 +130,7 @@ def check_out(out: Path | None) -> None:
     try:
         folder = out.resolve()
         empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-        if not empty and not (folder / "plan.json").is_file():
+        if not empty and not is_artifact(folder):
             raise UsageError(
                 f"--out {out} contains something that is no artifact: choose an empty or new folder"
             )

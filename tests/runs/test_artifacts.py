@@ -65,12 +65,13 @@ def test_a_kernel_replaces_an_earlier_artifact_and_nothing_else(store: Store, tm
     with pytest.raises(UsageError, match="choose an empty or new folder"):
         fetch_artifact(store, "run", folder, cache=tmp_path / "cache")
     assert [path.read_text() for path in folder.iterdir()] == ["my own work"]
-    (folder / "plan.json").write_text("{}")
+    (folder / "plan.json").write_text('{"mode": "eager", "units": []}')
     (folder / "kernel.cpp").write_text("of an earlier winner")
     fetch_artifact(store, "run", folder, cache=tmp_path / "cache")
     assert (folder / "model_new.py").read_text() == "pass"
     assert not (folder / "kernel.cpp").exists()
     assert not [*tmp_path.glob(".mine*")]
+    fetch_artifact(store, "run", folder, cache=tmp_path / "cache")  # in the place of a kernel's artifact
 
 
 def test_a_run_without_an_artifact_says_why(store: Store, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from agentforge.runs import TargetStart
 from agentforge.runs.checks import check_out, check_record, check_run, check_start, check_threads
 from agentforge.runs.session import Workbench
 from agentforge.schema import UsageError
+from agentforge.whole_file import whole_artifact
 from tests.cli.conftest import Run, home, run
 from tests.store import nouns
 
@@ -97,7 +98,7 @@ def test_the_command_says_it_before_the_search_is_imported(
 def test_an_out_folder_is_empty_new_or_an_artifact(tmp_path: Path) -> None:
     check_out(None)
     check_out(tmp_path / "new" / "below")
-    (tmp_path / "plan.json").touch()
+    (tmp_path / "plan.json").write_text('{"mode": "eager", "units": []}')
     check_out(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "precious.txt").touch()
@@ -105,6 +106,16 @@ def test_an_out_folder_is_empty_new_or_an_artifact(tmp_path: Path) -> None:
         check_out(tmp_path / "other")
     with pytest.raises(UsageError, match="is not a folder"):
         check_out(tmp_path / "plan.json" / "below")
+
+
+@pytest.mark.parametrize("text", ['{"format_version": "1.2"}', "[]", "no JSON", ""])
+def test_a_plan_of_another_program_makes_no_artifact(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(UsageError, match="no artifact"):
+        check_out(tmp_path)
+    with pytest.raises(UsageError, match="is not an artifact"), whole_artifact(tmp_path):
+        pass
+    assert (tmp_path / "plan.json").read_text() == text
 
 
 def test_an_out_folder_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
