@@ -196,3 +196,29 @@ def test_what_a_forward_names_is_a_setting_even_if_it_sounds_like_training() -> 
     ):
         settings = {".".join(place) for place, _ in described(module.eval())["settings"]}
         assert sorted(settings) == names
+
+
+class Named(torch.nn.Module):  # type: ignore[misc]
+    """Its forward reads what elsewhere says what a model is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = Config()
+        self.name, self.id, self.path, self.dtype = "relu", 2, "a/b", "float64"
+        self.uid, self.device = "x", "cpu"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = getattr(torch, self.name)(x).to(self.device, getattr(torch, self.dtype))
+        return x * (self.id + len(self.config.name_or_path)) if x.uid else x
+
+
+class DroplessMixture(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.top_k = 2
+
+
+def test_a_name_that_a_forward_reads_is_a_setting() -> None:
+    settings = {".".join(place) for place, _ in described(Named().eval())["settings"]}
+    assert settings == {"config.heads", "config.activation", "config.name_or_path", "name", "id", "dtype"}
+    assert described(DroplessMixture().eval())["settings"] == [(["top_k"], "2")]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -21,11 +22,14 @@ _CONFIGS = frozenset({"config", "cfg", "conf", "args", "hparams", "opt", "option
 """Names of attributes that have a model's configuration; names that end in these after `_` too."""
 
 _ABOUT = frozenset(
-    {"name", "id", "uid", "uuid", "device", "dtype", "path", "name_or_path", "model_id", "torch_dtype"}
-    | {"architectures", "transformers_version", "tokenizer_class", "training", "gradient_checkpointing"}
+    {"name", "id", "uid", "uuid", "dtype", "path", "name_or_path", "model_id", "torch_dtype"}
+    | {"architectures", "transformers_version", "tokenizer_class"}
 )
-"""Names of values that say what a model is or where it is, or matter in training only: models that are built
-the same way may differ in them."""
+"""Names of values that say what a model is: models that are built the same way may differ in them. A forward
+may read them all the same."""
+
+_ELSEWHERE = frozenset({"device", "training", "gradient_checkpointing"})
+"""Names of values that say where a model is, or matter in training only, also if a forward reads them."""
 
 _LONGEST = 1000
 """Characters of a value's text; longer ones are data and not compared."""
@@ -103,9 +107,9 @@ def _settings(
 
     Args:
         seen: configurations that an earlier module has; this one's are added.
-        named: what the code of a forward names.
+        named: see `_named_by_forward`, of all modules.
     """
-    if not module.training and "Drop" in type(module).__name__:
+    if not module.training and type(module).__module__ == torch.nn.modules.dropout.__name__:
         return
     assigned = _assigned(type(module))
     made = {name for cls in type(module).__mro__ for name in _names_in(cls)}
@@ -117,16 +121,21 @@ def _settings(
                 seen.add(id(value))
                 inner = ((key, item) for key, item in fields(value).items() if isinstance(key, str))
                 kept = [(key, item) for key, item in inner if not key.startswith("_")]
-                yield from (((name, key), text) for key, text in _plain(kept, module.training, named))
+                found = _plain(kept, module.training, named, name)
+                yield from (((name, key), text) for key, text in found)
         else:
-            yield from (((key,), text) for key, text in _plain([(name, value)], module.training, named))
+            found = _plain([(name, value)], module.training, named, "self")
+            yield from (((key,), text) for key, text in found)
 
 
-def _plain(values: list[tuple[str, Any]], training: bool, named: set[Any]) -> Iterator[tuple[str, str]]:
+def _plain(
+    values: list[tuple[str, Any]], training: bool, named: set[Any], owner: str
+) -> Iterator[tuple[str, str]]:
     for name, value in values:
         of_training = "drop" in name or name.startswith("init")
         rate = "drop" in name and type(value) is float
-        about = name in _ABOUT or (not training and of_training and (rate or name not in named))
+        about = name in _ELSEWHERE or (name in _ABOUT and (owner, name) not in named)
+        about |= not training and of_training and (rate or name not in named)
         text = "" if about else plain_text(value)
         if 0 < len(text) <= _LONGEST:
             yield name, text
@@ -145,9 +154,16 @@ def _assigned(cls: type) -> set[str]:
 
 
 def _named_by_forward(cls: type) -> set[Any]:
-    """Names in the code of the forward, of what it calls, and of those that it may call by `super()`."""
-    codes = (code for base in cls.__mro__ if hasattr(base, "forward") for code in _forward_codes(base))
-    return {name for code in codes for name in (*code.co_names, *code.co_consts)}
+    """Names in the code of the forward, of what it calls, and of those that it may call by `super()`.
+
+    Each name that follows another one counts together with that too: `self.name` is `("self", "name")`.
+    """
+    bases = (base for base in cls.__mro__ if hasattr(base, "forward"))
+    codes = {id(code): code for base in bases for code in _forward_codes(base)}.values()
+    names = {name for code in codes for name in (*code.co_names, *code.co_consts)}
+    steps = ([step.argval for step in dis.get_instructions(code)] for code in codes)
+    # One instruction may load two variables.
+    return names | {(a[-1] if type(a) is tuple and a else a, b) for each in steps for a, b in pairwise(each)}
 
 
 def _forward_codes(cls: type) -> Iterator[CodeType]:
