@@ -13,7 +13,7 @@ from agentforge.isolation.procfs import boot_id
 from agentforge.loop import RunLog
 from agentforge.loop.bottleneck_state import BUSY_MACHINE
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, Level, content_hash
+from agentforge.schema import Evaluation, EvaluationStatus, Level, content_hash
 
 from ..judging_code import judging_code
 
@@ -21,7 +21,7 @@ from ..judging_code import judging_code
 class CachedEvaluator:
     """Returns an evaluation that is stored, if nothing differs; otherwise asks `evaluator` and stores it.
 
-    What a busy machine spoiled is asked for again.
+    What a busy machine spoiled is asked for again, and once more at once if the referee itself failed.
 
     Args:
         run_log: of the run; it knows which of other runs' evaluations may be taken.
@@ -31,7 +31,7 @@ class CachedEvaluator:
         self._evaluator = evaluator
         self._run_log = run_log
         self.spoiled = False
-        """Whether a busy machine spoiled a full evaluation that was asked for here."""
+        """Whether the referee failed, or a busy machine spoiled a full evaluation that was asked for here."""
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
@@ -41,9 +41,12 @@ class CachedEvaluator:
         if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
             return found[1]
         evaluation = self._evaluator.evaluate(request, progress=progress)
+        if evaluation.status is EvaluationStatus.HARNESS_ERROR:  # one hitch must not lose a variant
+            evaluation = self._evaluator.evaluate(request, progress=progress)
         conditions = self._run_log.conditions(request.definition, request.workloads)
         self._run_log.put_evaluation(evaluation, conditions)
-        self.spoiled |= request.level is Level.FULL and bool(BUSY_MACHINE.intersection(evaluation.codes))
+        busy = request.level is Level.FULL and bool(BUSY_MACHINE.intersection(evaluation.codes))
+        self.spoiled |= busy or evaluation.status is EvaluationStatus.HARNESS_ERROR
         return evaluation
 
 

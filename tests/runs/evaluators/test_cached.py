@@ -13,7 +13,7 @@ from agentforge.loop import RunLog
 from agentforge.referee import EvaluationRequest
 from agentforge.runs.evaluators import cached
 from agentforge.runs.evaluators.cached import CachedEvaluator, conditions_of, shared_conditions
-from agentforge.schema import Level, Solution, Workload
+from agentforge.schema import EvaluationStatus, Level, Solution, Workload
 from agentforge.store import Store
 from agentforge.testing.language import make_solution
 from tests.loop.conftest import make_run
@@ -62,6 +62,26 @@ def test_another_run_under_the_same_conditions_asks_for_nothing(tmp_path: Path) 
     assert ["of run first" in one.reused for one in found] == [False, True, False, False]
     assert found[1].performance == found[0].performance
     assert len(referee.evaluations) == 3
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+@pytest.mark.parametrize("level", [Level.QUICK, Level.FULL])
+def test_a_referee_that_fails_is_asked_once_more(tmp_path: Path, failures: int, level: Level) -> None:
+    referee = SimulatedReferee()
+
+    def fail(*_: object) -> None:
+        failed = len(referee.evaluations) < failures
+        referee.status = EvaluationStatus.HARNESS_ERROR if failed else None
+
+    referee.before = fail
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run())
+        evaluator = CachedEvaluator(referee, RunLog(store, store.get_run("run")))
+        found = evaluator.evaluate(
+            EvaluationRequest(definition("a"), (Workload(name="w"),), solution(2.0), level=level)
+        )
+    assert len(referee.evaluations) == 2
+    assert (found.passed, evaluator.spoiled) == ((True, False) if failures < 2 else (False, True))
 
 
 DEVICE = DeviceSpec(kind="cpu", name="CPU", architecture="x86-64", threads=2, memory_bytes=1 << 30)
