@@ -12,6 +12,9 @@ from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Sett
 from agentforge.devices import DeviceSpec, Fallback, devices
 from agentforge.schema import Budget, Permission, RunSettings, UsageError, first_fault
 
+_OPTIONS_OF = {"options": "policy", "sandbox_options": "sandbox"}
+"""Settings with options of what another setting names."""
+
 
 def for_device(settings: Settings, device: DeviceSpec) -> Settings:
     """Settings whose kernels run on a device: in its language, unless the user named a language."""
@@ -64,12 +67,19 @@ def restored(kept: RunSettings | None, settings: Settings) -> Settings:
 
 
 def _completed(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given settings over the kept ones. Mappings keep their other parts: another policy has others."""
-    both = {**kept, **given}
-    if all(both.get(of) == kept.get(of) for of in ("policy", "sandbox")):
-        mappings = [name for name, value in given.items() if isinstance(value, dict) and name in kept]
-        both |= {name: {**kept[name], **given[name]} for name in mappings}
-    return both
+    """The given settings over the kept ones, without options of a policy or sandbox that was exchanged."""
+    others = {options for options, of in _OPTIONS_OF.items() if given.get(of, kept.get(of)) != kept.get(of)}
+    return _over({name: value for name, value in kept.items() if name not in others}, given)
+
+
+def _over(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; a mapping in both keeps its other parts."""
+    inner = {
+        name: _over(kept[name], value)
+        for name, value in given.items()
+        if isinstance(value, dict) and isinstance(kept.get(name), dict)
+    }
+    return {**kept, **given, **inner}
 
 
 def limited(budget: Budget, limits: Mapping[str, float | int]) -> Budget:

@@ -140,6 +140,11 @@ def test_a_part_of_a_mapping_leaves_its_other_parts() -> None:
     assert again.options == {"width": 4, "depth": 2}
     other = restored(kept, load_settings(["search.policy=best-first", "search.options.starts=1"])).search
     assert other.options == {"starts": 1}
+    assert restored(kept, load_settings(["search.policy=best-first"])).search.options == {}
+    languages = {"cpp": {"a": 1, "b": 2}, "cuda": {"c": 3}}
+    kept = kept.model_copy(update={"referee": {"language_options": languages}})
+    merged = restored(kept, load_settings(["referee.language_options.cpp.b=4"])).referee
+    assert merged.language_options == {"cpp": {"a": 1, "b": 4}, "cuda": {"c": 3}}
 
 
 def test_the_device_has_the_referees_threads(
