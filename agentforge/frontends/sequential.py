@@ -5,6 +5,7 @@ For float64, the same source is compiled with `double` instead of `float`.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ DEFAULT_SIZE = 1 << 22
 _DOUBLES = ("sqrt", "exp", "log", "pow", "sin", "cos", "tan", "tanh", "fabs", "fmax", "fmin", "floor", "ceil",
             "erf", "rsqrt", "exp2", "log2", "log1p", "expm1", "fma", "round", "trunc")  # fmt: skip
 _TIMEOUT_S = 300.0
+_TAKEN = frozenset({"self", "lib", "torch", "value", "run", "len", "tuple", "SHAPES", "ValueError"})
+"""Names that the generated forwards use themselves."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,13 @@ class Sequential:
     """Values of the other parameters."""
     read: frozenset[str]
     """Arrays that are inputs: const ones, and those whose content before the call matters."""
+
+    def python_name(self, parameter: CParameter) -> str:
+        """The parameter's name in generated Python: `in` is `in_` there."""
+        name, others = parameter.name, {p.name for p in self.function.parameters} - {parameter.name}
+        while keyword.iskeyword(name) or name in _TAKEN or name in others:
+            name += "_"
+        return name
 
     @property
     def inputs(self) -> tuple[CParameter, ...]:
@@ -165,7 +175,7 @@ def in_double(text: str) -> str:
 
 def reference(found: Sequential) -> str:
     """A reference in KernelBench's convention that runs the original."""
-    names = [p.name for p in found.inputs]
+    names = map(found.python_name, found.inputs)
     parameters = [(p.name, p.type, p.pointer, p.name in found.read) for p in found.function.parameters]
     outputs = [p.name for p in found.outputs]
     dtypes = {p.type: p.dtype for p in found.function.parameters}

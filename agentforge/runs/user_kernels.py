@@ -225,11 +225,11 @@ def _sums(before: str, loop: str) -> list[str]:
 
 
 def _of_sequential(found: Sequential, definition: Definition, kernel: str, strategy: str) -> Solution:
-    shapes = {p.name: tuple(found.shapes[p.name]) for p in found.inputs}
+    shapes = {found.python_name(p): tuple(found.shapes[p.name]) for p in found.inputs}
     made, arguments, results = [], [], []
     for parameter in found.function.parameters:
-        name = parameter.name
-        arguments.append(name if parameter.pointer else repr(found.scalars[name]))
+        name = found.python_name(parameter)
+        arguments.append(name if parameter.pointer else repr(found.scalars[parameter.name]))
         if parameter.pointer and not parameter.const:
             results.append(name)
             made.append(f"{name} = {_fresh(found, parameter)}")
@@ -239,7 +239,7 @@ def _of_sequential(found: Sequential, definition: Definition, kernel: str, strat
 
 def _fresh(found: Sequential, parameter: CParameter) -> str:
     if parameter.name in found.read:
-        return f"{parameter.name}.clone()"
+        return f"{found.python_name(parameter)}.clone()"
     return f"torch.zeros({found.shapes[parameter.name]}, dtype=torch.{parameter.dtype})"
 
 

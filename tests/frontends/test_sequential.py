@@ -34,6 +34,14 @@ double dot(const float* a, const float* b, int n) {
     return sum;
 }
 """
+NAMES = """\
+void names(const float* in, const float* self, float* in_, float* lib, int n) {
+    for (int i = 0; i < n; i++) {
+        in_[i] = in[i] * 2;
+        lib[i] = in_[i] + self[i];
+    }
+}
+"""
 
 
 def read(folder: Path, source: str, name: str, **sizes: tuple[int, ...]) -> Sequential:
@@ -81,6 +89,16 @@ def test_what_is_read_before_it_is_written_is_an_input_too_and_is_not_changed(tm
     assert torch.equal(state, before)
     assert torch.allclose(after, before + step)
     assert torch.allclose(peak, (before + step).clamp(max=1))
+
+
+def test_parameters_may_have_names_that_python_uses_itself(tmp_path: Path) -> None:
+    found = read(tmp_path, NAMES, "names", n=(100,))
+    names = module(found)
+    x, y = names["get_inputs"]()
+    twice, total = names["Model"]()(x, y)
+    assert torch.allclose(twice, 2 * x)
+    assert torch.allclose(total, 2 * x + y)
+    assert [*map(found.python_name, found.function.parameters)] == ["in__", "self_", "in_", "lib_", "n"]
 
 
 def test_a_returned_number_is_an_output(tmp_path: Path) -> None:

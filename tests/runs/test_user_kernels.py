@@ -123,3 +123,13 @@ def test_nothing_to_share_is_no_second_version(tmp_path: Path) -> None:
     found = read_sequential(tmp_path / "one.cpp", {"n": (8,), "x": (8,), "out": (1,)})
     definition = Definition(name="one", op_type="custom", reference=reference(found))
     assert [g.strategy for g in parallel_versions(found, definition)] == ["native-code"]
+
+
+def test_the_original_may_have_parameters_with_names_that_python_uses_itself(tmp_path: Path) -> None:
+    (tmp_path / "f.cpp").write_text("void f(const float* in, float* lib, int n) { lib[0] = in[n - 1]; }\n")
+    found = read_sequential(tmp_path / "f.cpp", {"n": (8,), "in": (8,), "lib": (1,)})
+    definition = Definition(name="f", op_type="custom", reference=reference(found))
+    (version,) = parallel_versions(found, definition)
+    text = version.solution.source("model_new.py")
+    compile(text, "model_new.py", "exec")
+    assert "def forward(self, in_):" in text and "lib.agentforge_run(in_, lib_, 8)" in text
