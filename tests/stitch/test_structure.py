@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from agentforge.stitch.graph.structure import described
+from agentforge.stitch.runtime.unit import plain_text
 
 
 @dataclass
@@ -222,3 +224,19 @@ def test_a_name_that_a_forward_reads_is_a_setting() -> None:
     settings = {".".join(place) for place, _ in described(Named().eval())["settings"]}
     assert settings == {"config.heads", "config.activation", "config.name_or_path", "name", "id", "dtype"}
     assert described(DroplessMixture().eval())["settings"] == [(["top_k"], "2")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (torch.float16, "torch.float16"),
+        (np.float64(0.5), "0.5"),
+        (np.int32(3), "3"),
+        (np.True_, "True"),
+        ((1, np.float32(0.5)), "(1, 0.5)"),
+        (np.longdouble(0.5), ""),
+        (np.ones(1), ""),
+    ],
+)
+def test_values_of_torch_and_numpy_are_settings(value: object, text: str) -> None:
+    assert plain_text(value) == text

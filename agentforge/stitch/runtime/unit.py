@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -325,8 +326,11 @@ def fields(value: Any) -> dict[Any, Any]:
 
 
 def plain_text(value: Any) -> str:
-    """Text of a number, string, flag, None, enumeration, function or a tuple or list of those; else empty."""
-    if value is None or type(value) in (bool, int, float, str):
+    """Text of a number, string, flag, None, dtype, enumeration, function or a tuple or list of those; else
+    empty."""
+    if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str, torch.dtype):
         return repr(value)
     if isinstance(value, (tuple, list)) and value:
         texts = [plain_text(item) for item in value]
