@@ -134,7 +134,20 @@ def test_torch_s_own_modules_and_other_versions_of_python_are_not_compared() -> 
     assert fingerprint(torch.nn.Linear) == fingerprint(torch.nn.MultiheadAttention) == ""
     assert differ("3.11.7.0:a", "3.11.7.0:b")
     assert not differ("3.11.7.0:a", "3.12.0.0:b")
-    assert not differ("3.11.7.0:a", "")
+    assert not differ("", "")
+
+
+def test_a_class_of_the_users_with_the_name_of_one_of_torchs_is_refused(stitched: Stitched) -> None:
+    class Linear(torch.nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input) * 2
+
+    Linear.__qualname__ = "Linear"
+    assert differ(fingerprint(Linear), "") and differ("", fingerprint(Linear))
+    model = stitched.model()
+    model.up.__class__ = Linear
+    with pytest.raises(ValueError, match="'up', a Linear, has other code"):
+        stitched.package.optimize(model)
 
 
 @pytest.mark.parametrize("name", ["Model", "Norm"])

@@ -65,8 +65,10 @@ def of_torch(function: Any) -> bool:
 
 
 def differ(one: str, other: str) -> bool:
-    """Whether two fingerprints are of different code; bytecode of two versions of Python tells nothing."""
-    return one != other and one.partition(":")[0] == other.partition(":")[0]
+    """Whether two fingerprints are of different code; bytecode of two versions of Python tells nothing, but
+    torch's code is none of a user's."""
+    comparable = not (one and other) or one.partition(":")[0] == other.partition(":")[0]
+    return one != other and comparable
 
 
 def _text(code: CodeType) -> str:
