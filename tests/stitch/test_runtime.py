@@ -631,6 +631,20 @@ def test_a_compiled_model_is_refused(towers: Stitched, tmp_path: Path) -> None:
             artifact.package.optimize(model)
 
 
+@pytest.mark.parametrize("part", ["", "left.0"])
+def test_a_forward_on_an_instance_is_refused(towers: Stitched, tmp_path: Path, part: str) -> None:
+    model = towers.model()
+    module = model.get_submodule(part)
+    module.forward = module.forward  # what accelerate's hooks do
+    with pytest.raises(ValueError, match="would not run: pass the model as it was before"):
+        towers.package.optimize(model)
+    kept = stitch_in_process(TOWERS, tmp_path, "compile")
+    assert kept.package.optimize(model)._compiled_call_impl
+    del module.forward
+    kept.package.restore(model)
+    assert type(towers.package.optimize(model))._agentforge_unit
+
+
 def test_another_model_is_refused(block: Stitched, cnn: Stitched) -> None:
     with pytest.raises(ValueError, match="another model"):
         block.package.optimize(cnn.model())

@@ -170,6 +170,11 @@ class Artifact:
                     "it was before, or call restore() of the artifact that compiled it"
                 )
             modules = unit.walk(module) if module is not None else None
+            if not self.mode.startswith("compile") and any("forward" in vars(m) for m in modules or ()):
+                raise ValueError(
+                    "the model or a part of it has a forward of its own, as accelerate's hooks set it, so "
+                    "the kernels would not run: pass the model as it was before, without these hooks"
+                )
             if modules is None or not unit.fits(modules):
                 part = f"its submodule {unit.path!r}" if unit.path else "it"
                 difference = f"{part} is not the {unit.class_name} that was captured"
