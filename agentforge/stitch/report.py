@@ -217,7 +217,8 @@ def _interval(value: Mapping[str, float] | Interval) -> str:
 
 def report_markdown(data: Mapping[str, Any]) -> str:
     """Render the report as Markdown."""
-    lines = [f"# {data['target']['name']}, optimized", "", f"{data['summary'].capitalize()}.", ""]
+    summary = data["summary"]
+    lines = [f"# {data['target']['name']}, optimized", "", f"{summary[:1].upper()}{summary[1:]}.", ""]
     lines += _headline(data)
     if data["tokens_per_second"]:
         lines += [*_rate_table(data["tokens_per_second"]), ""]

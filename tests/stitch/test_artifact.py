@@ -206,6 +206,8 @@ def test_reports_say_the_same(artifact: Path) -> None:
     assert "Inference only" in text
     assert "some/site keeps the original code: why" in text
     assert "a note" in text
+    said = report_markdown({**data, "summary": "no GPU here runs RMSNorm"})
+    assert "\nNo GPU here runs RMSNorm.\n" in said
 
 
 @pytest.mark.parametrize(
