@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
+from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Fallback, devices
 from agentforge.schema import Budget, Permission, RunSettings, UsageError, first_fault
+
+S = TypeVar("S", bound=BaseModel)
 
 _OPTIONS_OF = {"options": "policy", "sandbox_options": "sandbox"}
 """Settings with options of what another setting names."""
@@ -51,19 +53,32 @@ def remembered(
 
 
 def restored(kept: RunSettings | None, settings: Settings) -> Settings:
-    """`settings`, completed by those that the run began with; a setting that is given now comes first."""
+    """`settings`, completed by those that the run began with; a setting that is given now comes first.
+
+    Raises:
+        UsageError: one that the run began with is unknown here or cannot be used.
+    """
     if kept is None:
         return settings
-    search = _completed(kept.search, settings.search.model_dump(exclude_unset=True))
-    referee = _completed(kept.referee, settings.referee.model_dump(exclude_unset=True))
-    llm = _completed(kept.llm, settings.llm.model_dump(exclude_unset=True))
     return settings.model_copy(
         update={
-            "search": SearchSettings.model_validate(search),
-            "referee": RefereeSettings.model_validate(referee),
-            "llm": LLMSettings.model_validate(llm),
+            "search": _section("search", kept.search, settings.search),
+            "referee": _section("referee", kept.referee, settings.referee),
+            "llm": _section("llm", kept.llm, settings.llm),
         }
     )
+
+
+def _section(name: str, kept: Mapping[str, Any], given: S) -> S:
+    try:
+        return type(given).model_validate(_completed(kept, given.model_dump(exclude_unset=True)))
+    except ValidationError as error:
+        field, message = first_fault(error)
+        place = f"{name}.{field}".strip(".")
+        raise UsageError(
+            f"the run began with a setting that this version of AgentForge does not take, {place} "
+            f"({message}): resume it with the version that began it, or begin a new run"
+        ) from error
 
 
 def _completed(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from agentforge.schema import (
     Permission,
     Run,
     RunKind,
+    RunSettings,
     RunStatus,
     UsageError,
 )
@@ -145,6 +146,12 @@ def test_a_part_of_a_mapping_leaves_its_other_parts() -> None:
     kept = kept.model_copy(update={"referee": {"language_options": languages}})
     merged = restored(kept, load_settings(["referee.language_options.cpp.b=4"])).referee
     assert merged.language_options == {"cpp": {"a": 1, "b": 4}, "cuda": {"c": 3}}
+
+
+def test_a_setting_of_another_version_is_named() -> None:
+    kept = RunSettings(referee={"full_blocks": 24, "of_tomorrow": 1})
+    with pytest.raises(UsageError, match=r"does not take, referee\.of_tomorrow \(Extra inputs"):
+        restored(kept, load_settings([]))
 
 
 def test_the_device_has_the_referees_threads(
