@@ -32,7 +32,7 @@ from agentforge.stitch.runtime.kernel import (
 )
 from agentforge.stitch.runtime.layout import Layout
 
-from .making import BLOCK, TOWERS, Stitched, rms_kernel, same, stitch_in_process
+from .making import BLOCK, TOWERS, Stitched, import_folder, rms_kernel, same, stitch_in_process
 
 _WRITES = """
 import torch
@@ -887,6 +887,24 @@ def test_runtimes_of_two_versions_in_a_process_get_a_warning(
     copied.write_text(copied.read_text() + "\n")
     with pytest.warns(UserWarning, match=r"another version of AgentForge .*agentforge_cpp\.py differs"):
         provide_runtimes(tmp_path)
+
+
+def test_the_plan_of_an_earlier_version_runs(towers: Stitched, tmp_path: Path) -> None:
+    folder = shutil.copytree(towers.folder, tmp_path / "earlier")
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["id"] = "earlier"
+    for unit in plan["units"]:
+        for entry in (unit, *unit["modules"]):
+            del entry["code"]
+        for key in ("tied", "lengths", "written", "branches"):
+            del unit[key]
+    (folder / "plan.json").write_text(json.dumps(plan))
+    package = import_folder(folder)
+    optimized = package.optimize(towers.model())
+    args, kwargs = towers.inputs(0)
+    with torch.no_grad():
+        assert same(optimized(*args, **kwargs), towers.model()(*args, **kwargs))
+    assert sum(package.calls().values()) > 0
 
 
 _PLACES = """

@@ -104,7 +104,7 @@ class Artifact:
         path = self.folder / plan["source"]
         code = compile(path.read_text(), str(path), "exec")
         branched = None
-        if plan["branches"]:
+        if plan.get("branches"):
             from .branches import Branched, nothing  # an export may leave it out
 
             branched = Branched(**plan["branches"], counts=counts)

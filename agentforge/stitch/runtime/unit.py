@@ -44,8 +44,9 @@ class Unit:
         self.parts: list[dict[str, dict[str, bool]]] = [m["parts"] for m in (plan, *plan["modules"])]
         """Names in `_modules`, `_parameters` and `_buffers` of each module, the unit's own first, and whether
         they are not None; buffers only if they are None."""
-        self.codes: list[str] = [m["code"] for m in (plan, *plan["modules"])]
-        """Fingerprint of each module's code; see `fingerprint`."""
+        self.codes: list[str | None] = [m.get("code") for m in (plan, *plan["modules"])]
+        """Fingerprint of each module's code; see `fingerprint`. A process loads this file once, also for
+        plans of earlier versions; what such a plan lacks is not compared."""
         self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
         """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
@@ -54,11 +55,11 @@ class Unit:
             (t["module"], t["kind"], t["name"]) for t in plan["tensors"]
         ]
         self.tied: list[tuple[int, int, str, str]] = [
-            (t["tensor"], t["module"], t["kind"], t["name"]) for t in plan["tied"]
+            (t["tensor"], t["module"], t["kind"], t["name"]) for t in plan.get("tied", ())
         ]
         """Number of a weight, and another place that has the same tensor."""
         self.lengths: list[tuple[int, str, int]] = [
-            (c["module"], c["kind"], c["length"]) for c in plan["lengths"]
+            (c["module"], c["kind"], c["length"]) for c in plan.get("lengths", ())
         ]
         """Containers that have weights."""
         self.layouts = [Layout.read(t) for t in plan["tensors"]]
@@ -71,7 +72,7 @@ class Unit:
         """None for what the generated forward returns; empty if each model's original forward shows it."""
         self.device: str = plan["device"]
         self.writes_inputs: bool = not plan["replayable"]
-        self.written: list[int] = plan["written"]
+        self.written: list[int] = plan.get("written", [])
         """Places of the weights that it writes to."""
         self.writes = self.writes_inputs or bool(self.written)
         self.packs = bool(plan["products"])
@@ -109,7 +110,7 @@ class Unit:
             names.append(f"{names[parent]}.{name}".strip("."))
         found_codes = {cls: fingerprint(cls) for cls in dict.fromkeys(map(type, modules))}
         for module, name, code in zip(modules, names, self.codes, strict=True):
-            if differ(found_codes[type(module)], code):
+            if code is not None and differ(found_codes[type(module)], code):
                 what = f"its submodule {name!r}, a {type(module).__qualname__}," if name else "it"
                 return (
                     f"{what} has other code in its forward, or in what that calls, than when it was captured "
