@@ -33,6 +33,7 @@ from agentforge.schema import (
     ProfileDone,
     ProfileStarted,
     Progress,
+    RunSettings,
     RunStatus,
     StitchDone,
     StitchResult,
@@ -239,7 +240,7 @@ class RunPipeline:
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
         judge, sol_s = self._judge_of_model(referee, result.profile)
-        cached = CachedEvaluator(judge, run_log)
+        cached = CachedEvaluator(judge, run_log, longer=self._longer)
         artifact = stitch(
             self.target,
             result.profile,
@@ -262,6 +263,12 @@ class RunPipeline:
         )
         cut_short = artifact.cut_short or (cached.spoiled and not artifact.kernels)
         self._keep(artifact.model_copy(update={"cut_short": cut_short}), result.profile, hashes)
+
+    @property
+    def _longer(self) -> bool:
+        """Whether an evaluation may take longer now than when the run began."""
+        kept, limit = self.run_log.record(RunSettings), self.settings.referee.evaluation_timeout_s
+        return kept is not None and kept.referee.get("evaluation_timeout_s", limit) < limit
 
     def _modes_to_prove(self) -> tuple[str, ...]:
         """Modes of torch.compile that may become the artifact: those that a full evaluation measures."""

@@ -193,8 +193,8 @@ class StitchResult(RunRecord):
     proven: bool = False
     """The end-to-end evaluation is verified, and every kernel in the artifact was seen to run."""
     cut_short: bool = False
-    """The time ended, the whole model could not be judged, the referee failed, or a busy machine spoiled its
-    verdict, before all was tried: a resume tries again."""
+    """The time ended, the whole model could not be judged, the referee failed, or a busy machine or a limit
+    of time spoiled its verdict, before all was tried: a resume tries again."""
     solution: str | None = None
     """Hash of the stitched solution."""
     evaluation: str | None = None

@@ -13,7 +13,16 @@ from agentforge.loop import SearchResult
 from agentforge.referee import EvaluationRequest, OnStage
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
-from agentforge.schema import Evaluation, Level, Permission, RunKind, StitchResult
+from agentforge.runs.run_settings import with_referee
+from agentforge.schema import (
+    Evaluation,
+    EvaluationStatus,
+    Level,
+    Permission,
+    RunKind,
+    Solution,
+    StitchResult,
+)
 from agentforge.stitch import StitchedArtifact
 from agentforge.store import Store
 from tests.loop.scripted import SimulatedReferee
@@ -138,21 +147,28 @@ class OnThisCpu(SimulatedReferee):
         )
 
 
-def test_a_verdict_on_the_model_that_a_busy_machine_spoiled_is_asked_for_again(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, referee = nouns.target(), OnThisCpu()
-    model = nouns.solution('# {"speed": 2.0, "noisy": 1}', definition=target.definition.hash)
+class StitchingOne(Stitching):
+    """Keeps a model whose full verdict is verified."""
 
-    def stitching(target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
-        artifact = Stitching()(target, profile, chosen, folder, **options)
-        asked = EvaluationRequest(target.definition, target.workloads, model, level=Level.FULL)
+    def __init__(self, model: Solution) -> None:
+        super().__init__()
+        self.model = model
+
+    def __call__(self, target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
+        artifact = super().__call__(target, profile, chosen, folder, **options)
+        asked = EvaluationRequest(target.definition, target.workloads, self.model, level=Level.FULL)
         proven = (evaluation := options["referee"].evaluate(asked)).verified
         kernels = ("kernel",) if proven else ()
         changes = {"cut_short": False, "kernels": kernels, "evaluation": evaluation, "proven": proven}
         return artifact.model_copy(update=changes)
 
-    monkeypatch.setattr("agentforge.stitch.stitch", stitching)
+
+def test_a_verdict_on_the_model_that_a_busy_machine_spoiled_is_asked_for_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, referee = nouns.target(), OnThisCpu()
+    model = nouns.solution('# {"speed": 2.0, "noisy": 1}', definition=target.definition.hash)
+    monkeypatch.setattr("agentforge.stitch.stitch", StitchingOne(model))
     with Store(settings.url) as store:
         run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
         results = []
@@ -162,3 +178,23 @@ def test_a_verdict_on_the_model_that_a_busy_machine_spoiled_is_asked_for_again(
                 results.append(pipeline.run_log.record(StitchResult))
     assert [(r.proven, r.cut_short) for r in results if r] == [(False, True), (True, False), (True, False)]
     assert len(referee.evaluations) == 2
+
+
+def test_a_verdict_on_the_model_that_took_too_long_is_asked_for_again_with_more_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, referee = nouns.target(), OnThisCpu(status=EvaluationStatus.TIMEOUT)
+    model = nouns.solution('# {"speed": 2.0}', definition=target.definition.hash)
+    monkeypatch.setattr("agentforge.stitch.stitch", StitchingOne(model))
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+        asked = []
+        for seconds in (900.0, 900.0, 1800.0, 1800.0):
+            limited = with_referee(settings, evaluation_timeout_s=seconds)
+            with opened(store, run, limited, CPU, None) as pipeline:
+                pipeline.stitch(NOTHING, referee)
+                asked.append(len(referee.evaluations))
+            referee.status = EvaluationStatus.TIMEOUT if len(asked) < 2 else None
+        found = store.get_record(run.id, StitchResult)
+    assert asked == [1, 1, 2, 2]
+    assert found is not None and found.proven and not found.cut_short

@@ -13,7 +13,7 @@ from agentforge.isolation.procfs import boot_id
 from agentforge.loop import RunLog
 from agentforge.loop.bottleneck_state import BUSY_MACHINE
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, EvaluationStatus, Level, content_hash
+from agentforge.schema import Evaluation, EvaluationStatus, Level, ReasonCode, content_hash
 
 from ..judging_code import judging_code
 
@@ -25,29 +25,48 @@ class CachedEvaluator:
 
     Args:
         run_log: of the run; it knows which of other runs' evaluations may be taken.
+        longer: evaluations may take longer now than when the run began: full ones that ended by their limit
+            are asked for again.
     """
 
-    def __init__(self, evaluator: Evaluator, run_log: RunLog) -> None:
+    def __init__(self, evaluator: Evaluator, run_log: RunLog, *, longer: bool = False) -> None:
         self._evaluator = evaluator
         self._run_log = run_log
+        self._longer = longer
         self.spoiled = False
-        """Whether the referee failed, or a busy machine spoiled a full evaluation that was asked for here."""
+        """Whether the referee failed, or a busy machine or the limit of time spoiled a full evaluation."""
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
         found = self._run_log.finished_evaluation(
             request.definition, request.workloads, request.solution, request.level
         )
-        if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
-            return found[1]
+        stored = found is not None and self._counts(found[1])
+        evaluation = found[1] if found is not None and stored else self._ask(request, progress)
+        self.spoiled |= evaluation.status is EvaluationStatus.HARNESS_ERROR or (
+            request.level is Level.FULL and (_busy(evaluation) or _late(evaluation))
+        )
+        return evaluation
+
+    def _counts(self, stored: Evaluation) -> bool:
+        late = self._longer and stored.level is Level.FULL and _late(stored)
+        return not (late or _busy(stored))
+
+    def _ask(self, request: EvaluationRequest, progress: OnStage | None) -> Evaluation:
         evaluation = self._evaluator.evaluate(request, progress=progress)
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:  # one hitch must not lose a variant
             evaluation = self._evaluator.evaluate(request, progress=progress)
         conditions = self._run_log.conditions(request.definition, request.workloads)
         self._run_log.put_evaluation(evaluation, conditions)
-        busy = request.level is Level.FULL and bool(BUSY_MACHINE.intersection(evaluation.codes))
-        self.spoiled |= busy or evaluation.status is EvaluationStatus.HARNESS_ERROR
         return evaluation
+
+
+def _busy(evaluation: Evaluation) -> bool:
+    return bool(BUSY_MACHINE.intersection(evaluation.codes))
+
+
+def _late(evaluation: Evaluation) -> bool:
+    return evaluation.status is EvaluationStatus.TIMEOUT or ReasonCode.TIMEOUT in evaluation.codes
 
 
 def shared_conditions(device: DeviceSpec, settings: Settings) -> str:
