@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from agentforge.schema import Definition, Solution
-from agentforge.stitch.runtime.graph import REPLAY
+from agentforge.stitch.runtime.graph import REPLAY, Replayed
 
 from .making import BLOCK, CNN, VENDOR, Stitched, from_reference, same, stitch_in_process
 
@@ -55,9 +56,8 @@ def recording(graph: Graph, *, stream: Any, capture_error_mode: str) -> Iterator
 class Stream:
     """A stream, or an event."""
 
-    device = torch.device("cpu")
-
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = torch.device(device)
         self.wait_stream = self.wait_event = self.record = lambda *_: None
 
 
@@ -155,6 +155,38 @@ def test_what_cannot_be_recorded_runs_as_it_was(block: Stitched, monkeypatch: py
             assert same(optimized(*args, **kwargs), original(*args, **kwargs))
         assert same(optimized(*args, **kwargs), original(*args, **kwargs))
     assert replays() == before
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("still", [0, 1])
+def test_each_gpu_has_a_stream_and_a_recording_of_its_own(
+    still: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+    streams: list[str] = []
+
+    @contextmanager
+    def on(stream: Stream) -> Iterator[None]:
+        streams.append(stream.device.type)
+        yield
+
+    def graph(graph: Graph, *, stream: Stream, capture_error_mode: str) -> Any:
+        streams.append(stream.device.type)
+        return recording(graph, stream=stream, capture_error_mode=capture_error_mode)
+
+    def forward(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        ran.append((streams[-1], x.device.type))
+        return weight + x
+
+    monkeypatch.setattr(torch.cuda, "stream", on)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    counts: Any = SimpleNamespace(calls=dict, count=lambda *_: None)
+    replayed = Replayed(forward, still, [], counts)
+    for device in ("cpu", "meta"):  # two simulated GPUs
+        weight, x = torch.ones(2, device=device), torch.ones(2, device=device)
+        for _ in range(3):
+            assert replayed(weight, x).device.type == device
+    assert ran == [("cpu", "cpu")] * 2 + [("meta", "meta")] * 2
 
 
 def test_on_a_cpu_it_runs_as_it_is(block: Stitched) -> None:

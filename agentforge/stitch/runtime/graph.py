@@ -36,8 +36,10 @@ class Replayed:
         self._kernels = kernels
         self._counts = counts
         self._lock = threading.Lock()
-        self._places: list[int] = []
-        self._stream: Any = None
+        self._places: tuple[Any, ...] = ()
+        """The GPU, and the addresses of the leading arguments."""
+        self._streams: dict[torch.device, Any] = {}
+        """One of each GPU."""
         self._recording: _Recording | None = None
         self._impossible = False
 
@@ -48,8 +50,8 @@ class Replayed:
         if self._impossible or not on_gpu or torch.cuda.is_current_stream_capturing():
             return self._forward(*tensors)
         with self._lock:
-            places = [tensor.data_ptr() for tensor in tensors[: self._still]]
-            if self._stream is None or places != self._places:
+            places = (tensors[0].device, *(tensor.data_ptr() for tensor in tensors[: self._still]))
+            if places != self._places:
                 if not all(tensor.is_cuda for tensor in tensors):  # a graph would freeze a CPU scalar's value
                     return self._forward(*tensors)
                 self._places, self._recording = places, None
@@ -63,12 +65,15 @@ class Replayed:
             return self._recording.replay(tensors[self._still :])
 
     def _first(self, tensors: Sequence[torch.Tensor]) -> Any:
-        here = torch.cuda.current_stream(tensors[0].device)
-        self._stream = self._stream or torch.cuda.Stream(tensors[0].device)
-        self._stream.wait_stream(here)
-        with torch.cuda.stream(self._stream):
+        device = tensors[0].device
+        here = torch.cuda.current_stream(device)
+        stream = self._streams.get(device)
+        if stream is None:
+            stream = self._streams[device] = torch.cuda.Stream(device)
+        stream.wait_stream(here)
+        with torch.cuda.stream(stream):
             results = self._forward(*tensors)
-        here.wait_stream(self._stream)
+        here.wait_stream(stream)
         for result in _pytree.tree_leaves(results):
             if isinstance(result, torch.Tensor):
                 result.record_stream(here)
@@ -77,7 +82,8 @@ class Replayed:
     def _record(self, tensors: Sequence[torch.Tensor]) -> bool:
         before = self._counts.calls()
         try:
-            self._recording = _Recording(self._forward, self._still, tensors, self._stream)
+            stream = self._streams[tensors[0].device]
+            self._recording = _Recording(self._forward, self._still, tensors, stream)
         except RuntimeError as error:  # for example an operator that waits for the GPU
             self._impossible = True
             # After it, torch up to 2.12 frees no memory that several streams used (pytorch issue 180395).
