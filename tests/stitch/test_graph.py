@@ -127,6 +127,25 @@ def test_weights_are_read_where_they_lie_and_new_ones_recorded_anew(block: Stitc
 
 
 @pytest.mark.usefixtures("gpu")
+def test_copies_have_recordings_of_their_own(block: Stitched) -> None:
+    original = block.model()
+    optimized = [block.package.optimize(copy.deepcopy(original)) for _ in range(5)]
+    args, kwargs = block.inputs(0)
+
+    def called(models: list[torch.nn.Module], times: int) -> int:
+        before = replays()
+        with torch.no_grad():
+            for model in models * times:
+                assert same(model(*args, **kwargs), original(*args, **kwargs))
+        return replays() - before
+
+    assert called(optimized[:3], 3) == 6
+    assert called(optimized[3:], 2) == 2  # the fifth takes the place of the first
+    assert called(optimized[1:3], 1) == 2
+    assert called(optimized[:1], 1) == 0
+
+
+@pytest.mark.usefixtures("gpu")
 def test_buffers_are_written_once_a_call(tmp_path: Path) -> None:
     cnn = stitched(CNN, tmp_path / "cnn")
     model = cnn.package.optimize(cnn.model().eval())

@@ -16,9 +16,12 @@ from .kernel import Kernel
 REPLAY = "cuda graph"
 """Counter name of replays."""
 
+_MOST = 4
+"""Recordings of one forward: deep copies of a model have one each, and each keeps memory on the GPU."""
+
 
 class Replayed:
-    """A forward whose launches are recorded once and then replayed as a CUDA graph.
+    """A forward whose launches are recorded once and then replayed as a CUDA graph, for each set of weights.
 
     The second call records without running: a forward that writes to buffers does so once per call.
 
@@ -36,11 +39,10 @@ class Replayed:
         self._kernels = kernels
         self._counts = counts
         self._lock = threading.Lock()
-        self._places: tuple[Any, ...] = ()
-        """The GPU, and the addresses of the leading arguments."""
+        self._recordings: dict[tuple[Any, ...], _Recording | None] = {}
+        """By the GPU and the addresses of the leading arguments, oldest use first; None after one call."""
         self._streams: dict[torch.device, Any] = {}
         """One of each GPU."""
-        self._recording: _Recording | None = None
         self._impossible = False
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
@@ -51,18 +53,21 @@ class Replayed:
             return self._forward(*tensors)
         with self._lock:
             places = (tensors[0].device, *(tensor.data_ptr() for tensor in tensors[: self._still]))
-            if places != self._places:
+            if places not in self._recordings:
                 if not all(tensor.is_cuda for tensor in tensors):  # a graph would freeze a CPU scalar's value
                     return self._forward(*tensors)
-                self._places, self._recording = places, None
+                if len(self._recordings) == _MOST:
+                    del self._recordings[next(iter(self._recordings))]
+                self._recordings[places] = None
                 return self._first(tensors)
-            if self._recording is not None:
-                self._recording.count(self._kernels, self._counts)
-            elif not self._record(tensors):
+            recording = self._recordings.pop(places)
+            if recording is not None:
+                recording.count(self._kernels, self._counts)
+            elif (recording := self._record(tensors)) is None:
                 return self._forward(*tensors)
+            self._recordings[places] = recording
             self._counts.count(REPLAY)
-            assert self._recording is not None
-            return self._recording.replay(tensors[self._still :])
+            return recording.replay(tensors[self._still :])
 
     def _first(self, tensors: Sequence[torch.Tensor]) -> Any:
         device = tensors[0].device
@@ -79,11 +84,11 @@ class Replayed:
                 result.record_stream(here)
         return results
 
-    def _record(self, tensors: Sequence[torch.Tensor]) -> bool:
+    def _record(self, tensors: Sequence[torch.Tensor]) -> _Recording | None:
         before = self._counts.calls()
         try:
             stream = self._streams[tensors[0].device]
-            self._recording = _Recording(self._forward, self._still, tensors, stream)
+            recording = _Recording(self._forward, self._still, tensors, stream)
         except RuntimeError as error:  # for example an operator that waits for the GPU
             self._impossible = True
             # After it, torch up to 2.12 frees no memory that several streams used (pytorch issue 180395).
@@ -92,10 +97,10 @@ class Replayed:
             warnings.warn(
                 f"no CUDA graph can be recorded, so kernels are launched one by one: {reason}", stacklevel=4
             )
-            return False
+            return None
         after = self._counts.calls()
-        self._recording.ran = {name: n - before.get(name, 0) for name, n in after.items()}
-        return True
+        recording.ran = {name: n - before.get(name, 0) for name, n in after.items()}
+        return recording
 
 
 class _Recording:
