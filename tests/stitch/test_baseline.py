@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import torch
 import torch._inductor.config as inductor
 
 from agentforge.stitch.runtime import baseline
-from agentforge.stitch.runtime.baseline import Frozen
+from agentforge.stitch.runtime.baseline import Contiguous, Frozen
 
 
 class Keeps(torch.nn.Module):
@@ -160,3 +161,34 @@ def test_frozen_code_does_not_run_after_a_change(change: str, gradients_first: b
         CHANGES[change](model)
     with torch.inference_mode():
         assert torch.allclose(call(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda x: [x],
+        lambda x: {"x": x},
+        lambda x: UserDict(x=x),
+        lambda x: MappingProxyType({"x": x}),
+        lambda x: SimpleNamespace(inner=SimpleNamespace(x=x), n=1),
+    ],
+)
+@pytest.mark.usefixtures("uncompiled")
+def test_contiguous_tensors_are_looked_for_within_arguments(around: Callable[[torch.Tensor], Any]) -> None:
+    contiguous = Contiguous(torch.nn.Identity())
+    compiled: list[Any] = []
+    contiguous._compiled = compiled.append
+    contiguous(around(torch.ones(2, 3)))
+    assert len(compiled) == 1
+    turned = around(torch.ones(2, 3).t())
+    assert contiguous(turned) is turned
+    assert len(compiled) == 1
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_an_argument_that_contains_itself_runs_the_original() -> None:
+    contiguous = Contiguous(torch.nn.Identity())
+    contiguous._compiled = lambda _: None
+    value = SimpleNamespace(x=torch.ones(2))
+    value.itself = value
+    assert contiguous(value) is value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -52,11 +52,16 @@ def _traced() -> bool:
 
 
 def _contiguous(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.layout is torch.strided and value.is_contiguous()
-    if isinstance(value, (tuple, list)):
-        return all(map(_contiguous, value))
-    return not isinstance(value, dict) or all(map(_contiguous, value.values()))
+    """Whether all tensors in a value are contiguous; no if it contains itself."""
+    held = _held(value)
+    if isinstance(held, torch.Tensor):
+        return held.layout is torch.strided and held.is_contiguous()
+    if held is None:
+        held = value if isinstance(value, Mapping) else ()
+    try:
+        return all(map(_contiguous, held.values() if isinstance(held, Mapping) else held))
+    except RecursionError:
+        return False
 
 
 Place = tuple[Callable[[Any], Any], Any, Any]
