@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from agentforge.schema import MoveKind
 from agentforge.stitch.graph.products import packable
 from agentforge.stitch.runtime.products import PACKED, Products, product
 from agentforge.stitch.variants import VariantBuilder
@@ -197,6 +198,23 @@ def test_a_model_with_packed_weights(choose: Choose, tmp_path: Path) -> None:
     assert stitched.package.calls()[PACKED] == 8
     with torch.inference_mode():
         assert same(torch.compile(model, backend="eager", fullgraph=True)(x), model(x), 1e-3)
+
+
+@needs_onednn
+def test_a_restored_model_can_be_converted_by_swapping_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.__future__, "_swap_module_params_on_conversion", True)
+    source = MODEL.replace("addmm(self.shift,", "addmm(self.shift.exp(),")
+    moves = [MoveKind.FOLD_CONSTANTS]
+    stitched = stitch_in_process(source, tmp_path, "kernels+packed", lambda _: None, moves=moves)
+    assert stitched.places[MoveKind.FOLD_CONSTANTS] == 1
+    model = stitched.package.optimize(stitched.model())
+    (x,), _ = stitched.inputs(1)
+    with torch.no_grad():
+        expected = model(x)
+        stitched.package.restore(model)
+        assert same(model.double()(x.double()).float(), expected, 1e-3)
 
 
 @needs_onednn

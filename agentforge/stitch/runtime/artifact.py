@@ -202,7 +202,14 @@ class Artifact:
             return self._classes[key]
 
     def restore(self, model: Any) -> Any:
-        """Undo `optimize`, in place."""
+        """Undo `optimize`, in place.
+
+        What was packed or derived from weights is freed; calls of other models make it again. Its weak
+        references to weights would keep `torch.utils.swap_tensors` from converting them.
+        """
+        if self._loaded:
+            self._products.forget()
+            self._derived.forget()
         for unit in (*(r.unit for r in self.ranges), *self.units):
             module = _submodule(model, unit.path)
             original = getattr(type(module), "_agentforge_original", None)

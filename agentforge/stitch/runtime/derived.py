@@ -115,6 +115,10 @@ class Derived:
                 found = forms[derive] = _Made(_own(derive(*sources), sources), contents)
         return found.values
 
+    def forget(self) -> None:
+        """Free all values."""
+        self._kept.clear()
+
 
 def _own(values: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """The values in memory of their own, so that nothing but this cache can change them."""

@@ -124,6 +124,10 @@ class Products:
         other = other.contiguous(memory_format=torch.channels_last)
         return compute.binary(x, other, packed, bias, *places, epilogue, None, None, [], None)
 
+    def forget(self) -> None:
+        """Free all packed weights."""
+        self._kept.clear()
+
     def _count(self, name: str) -> None:
         self.runs += 1
         self._counts.count(name)
