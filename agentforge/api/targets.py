@@ -243,9 +243,9 @@ def _file_options(
         arguments = as_arguments(inputs)
         named = arguments.items() if isinstance(arguments, dict) else (("", value) for value in arguments)
         for name, value in named:
-            size, dtype = _size_of(value)
+            size, dtype_of_input = _size_of(value)
             sizes.append(f"{name}={size}" if name else size)
-            dtypes.append(dtype)
+            dtypes.append(dtype_of_input)
         if ":" not in os.path.basename(spec) or spec.startswith("hf:"):  # noqa: PTH119 - no path yet
             raise UsageError(f"{spec} brings its own inputs: leave out the example inputs")
     return FrontendOptions(

@@ -1,0 +1,33 @@
+"""What the API makes of a path and of the options beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from agentforge.api import targets
+from agentforge.frontends.module import _adapted
+
+NET = "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    ("example", "dtype", "cast"),
+    [
+        (torch.zeros(2, 3, dtype=torch.int64), "", None),
+        (torch.zeros(2, 3, dtype=torch.float64), "", None),
+        (torch.zeros(2, 3), torch.bfloat16, "bfloat16"),
+        (torch.zeros(2, 3, dtype=torch.int64), "float16", "float16"),
+    ],
+)
+def test_the_weights_of_a_file_have_the_dtype_that_is_given_and_not_the_example_s(
+    tmp_path: Path, example: torch.Tensor, dtype: str | torch.dtype, cast: str | None
+) -> None:
+    (tmp_path / "net.py").write_text(NET)
+    spec = f"{tmp_path / 'net.py'}:Net"
+    options = targets._file_options(spec, (example,), None, "", "", dtype)
+    assert options.input_dtypes == (str(example.dtype).removeprefix("torch."),)
+    reference = _adapted(spec, options)[2]
+    assert f"self.to(torch.{cast})" in reference if cast else "self.to(" not in reference
