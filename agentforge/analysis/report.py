@@ -33,7 +33,7 @@ from agentforge.schema import (
     baseline_name,
     obstacle,
 )
-from agentforge.store import Store
+from agentforge.store import Promotion, Store
 
 _UNTIL_VERDICT = ("run.resumed", "profile.done", "attempt.evaluated")
 """Kinds of the events that `first_verdict_s` reads."""
@@ -167,18 +167,19 @@ def build_report(store: Store, run_id: str) -> Report:
         UsageError: no such run.
     """
     run, profile = store.get_run(run_id), store.get_profile(run_id)
+    promotions = store.promotions(run.id)  # before the attempts: a run that goes on adds both
     attempts = store.attempts(run.id)
     stitched, searched = store.get_record(run.id, StitchResult), store.get_record(run.id, SearchSummary)
     bottlenecks = profile.bottlenecks if profile else ()
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     plan, states = store.get_record(run.id, ModelPlan), _states(store, profile, attempts)
-    now, calls = _shares_now(store, run, profile), store.calls(run.id)
+    now, calls = _shares_now(store, promotions, profile), store.calls(run.id)
     return Report(
         run=run,
         profile=profile,
         plan=plan,
         regions=tuple(
-            _region(store, run, b, attempts, stitched, plan).model_copy(
+            _region(store, promotions, b, attempts, stitched, plan).model_copy(
                 update={"share_now": now.get(b.definition.hash)}
             )
             for b in bottlenecks
@@ -221,11 +222,11 @@ def first_verdict_s(store: Store, run_id: str) -> float | None:
     return None
 
 
-def _shares_now(store: Store, run: Run, profile: Profile | None) -> dict[str, float]:
+def _shares_now(store: Store, promotions: Sequence[Promotion], profile: Profile | None) -> dict[str, float]:
     """Share of each bottleneck with the promoted solutions in place; empty if there are none."""
     speedups = {
         p.bottleneck: gain
-        for p in store.promotions(run.id)
+        for p in promotions
         if (gain := gain_over_eager(store.get_evaluation(p.evaluation)))
     }
     if profile is None or not speedups:
@@ -305,7 +306,7 @@ def _model(
 
 def _region(
     store: Store,
-    run: Run,
+    promotions: Sequence[Promotion],
     bottleneck: Bottleneck,
     attempts: tuple[Attempt, ...],
     stitched: StitchResult | None,
@@ -327,16 +328,16 @@ def _region(
         failed=sum(_failed(store, a) for a in own),
         outcome=_kept(bottleneck, own, plan, stitched),
     )
-    promotion = next((p for p in store.promotions(run.id) if p.bottleneck == name), None)
+    promotion = next((p for p in promotions if p.bottleneck == name), None)
     if promotion is None:
         return bare
-    winner = next(a for a in own if a.evaluation == promotion.evaluation)
+    winner = next((a for a in own if a.evaluation == promotion.evaluation), None)
     evaluation = store.get_evaluation(promotion.evaluation)
     calls = stitched.calls.get(name) if stitched else None
     return bare.model_copy(
         update={
             "solution": promotion.solution,
-            "strategy": winner.plan.strategy if winner.plan else "",
+            "strategy": winner.plan.strategy if winner and winner.plan else "",
             "author": store.get_solution(promotion.solution).author,
             "evaluation": promotion.evaluation,
             "speedup": evaluation.speedup,

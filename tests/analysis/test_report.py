@@ -11,6 +11,7 @@ import pytest
 from agentforge.analysis import build_report
 from agentforge.schema import (
     REUSED,
+    Attempt,
     AttemptEvaluated,
     Evaluation,
     Event,
@@ -106,6 +107,24 @@ def test_what_was_not_measured_in_this_run_is_said(bench: Bench) -> None:
     stitched(bench.store, final.model_copy(update={"environment": environment}))
     (note,) = build_report(bench.store, "run").notes
     assert note == "the whole model was not measured in this run: its verdict is evaluation x of run y"
+
+
+def test_a_promotion_during_the_reading_of_a_run_that_goes_on_does_no_harm(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = bench.store, bench.store.attempts
+    tried, solution = PROFILE.bottlenecks[1].definition.hash, read("run")[0].solution
+    evaluation = store.save_evaluation(measured(3.0), "run")
+
+    def attempts(run: str) -> tuple[Attempt, ...]:
+        found = read(run)
+        store.save_promotion(run, tried, solution or "", evaluation)  # of an attempt that is not in `found`
+        return found
+
+    monkeypatch.setattr(store, "attempts", attempts)
+    assert build_report(store, "run").regions[1].solution is None
+    later = build_report(store, "run").regions[1]
+    assert (later.solution, later.strategy) == (solution, "")
 
 
 def test_a_run_without_a_profile(tmp_path: Path) -> None:
