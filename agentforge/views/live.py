@@ -101,7 +101,11 @@ class Live(View):
         super().__init__()
         self._console = console
         self._live = RichLive(
-            console=console, auto_refresh=True, refresh_per_second=4, get_renderable=self._render
+            console=console,
+            auto_refresh=True,
+            refresh_per_second=4,
+            get_renderable=self._render,
+            redirect_stdout=sys.stdout.isatty(),  # what goes to a file or a pipe stays there
         )
 
     def __enter__(self) -> Self:

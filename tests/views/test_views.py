@@ -181,6 +181,18 @@ def test_the_live_table_shows_names_as_they_are() -> None:
     assert "7.5 minutes left" in shown
 
 
+def test_what_a_program_prints_into_a_file_stays_there_beside_a_live_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream, file = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", file)
+    with _live.Live(Console(file=stream, force_terminal=True, width=160)) as view:
+        view(STORY[0])
+        print("of the program")
+    assert file.getvalue() == "of the program\n"
+    assert "of the program" not in stream.getvalue()
+
+
 def test_a_long_list_of_bottlenecks_is_cut_and_the_rest_added_up() -> None:
     many = [BOTTLENECK.model_copy(update={"hash": f"h{n}", "name": f"n{n:02}"}) for n in range(15)]
     stream = io.StringIO()
