@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -73,7 +71,7 @@ def work(
 
     codes: list[int] = []
     with _options.store(config, create=False) as store:
-        command = resume_command(name, config or ())
+        command = f"agentforge campaign resume {name}{_options.same_database(config)}"
         _interrupt.last_word(lambda: _interrupted(command, as_json=as_json))
         try:
             if actors and workers:
@@ -100,15 +98,6 @@ def work(
             f"messages, then continue with `{command}`"
         )
     campaign_views.show_status(status, as_json=as_json)
-
-
-def resume_command(name: str, config: Sequence[str]) -> str:
-    """The command that continues a campaign, also in a database that the command line named."""
-    from sqlalchemy import make_url
-
-    named = [value for key, _, value in (one.partition("=") for one in config) if key == "database_url"]
-    url = make_url(named[-1]).render_as_string(hide_password=True) if named else ""
-    return f"agentforge campaign resume {name}" + (f" -c {shlex.quote(f'database_url={url}')}" if url else "")
 
 
 def _interrupted(command: str, *, as_json: bool) -> None:

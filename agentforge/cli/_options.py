@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -312,6 +313,22 @@ def settings(overrides: Sequence[str] | None, **changes: Any) -> Settings:
 
     flags = {key.replace("__", "."): value for key, value in changes.items() if value is not None}
     return load_settings(overrides or (), flags)
+
+
+def same_database(overrides: Sequence[str] | None) -> str:
+    """What another command needs after it to find this one's runs: `-c home` and `-c database_url` as here.
+
+    A password is hidden.
+    """
+    from sqlalchemy import make_url
+
+    named = {override.partition("=")[0] for override in overrides or ()}
+    chosen, told = settings(overrides), []
+    if "home" in named:
+        told.append(f"home={chosen.home}")
+    if "database_url" in named and chosen.database_url:
+        told.append(f"database_url={make_url(chosen.database_url).render_as_string(hide_password=True)}")
+    return "".join(f" -c {shlex.quote(option)}" for option in told)
 
 
 def write_out(file: Path, text: str, *, option: str = "--out", mode: str = "w") -> None:

@@ -13,7 +13,7 @@ from agentforge.views import live as _live
 from agentforge.views import output as _print
 from agentforge.views import text as _text
 
-from . import _interrupt
+from . import _interrupt, _options
 
 if TYPE_CHECKING:
     from agentforge.analysis import Report
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from agentforge.views.run_state import RunState
 
 
-def follow(run: Callable[[OnEvent], Report], url: str, *, as_json: bool) -> None:
+def follow(run: Callable[[OnEvent], Report], config: Sequence[str] | None, *, as_json: bool) -> None:
     """Run with a view, then show the report.
 
     Args:
         run: carries out the run.
-        url: of the database.
+        config: overrides of settings.
         as_json: print one JSON object.
 
     Raises:
         typer.Exit: interrupted (130); the user knows how to continue.
     """
     view = _live.view(as_json=as_json)
-    _interrupt.last_word(lambda: _cut_short(view.run_state, url, as_json=as_json))
+    _interrupt.last_word(lambda: _cut_short(view.run_state, config, as_json=as_json))
     try:
         with view:
             report = run(view)
     except KeyboardInterrupt as error:
-        _interrupted(view.run_state.run, as_json=as_json)
+        _interrupted(view.run_state.run, config, as_json=as_json)
         raise typer.Exit(130) from error
     if as_json:
         _print.as_json({"headline": report.headline, **report.model_dump(mode="json")})
@@ -47,17 +47,16 @@ def follow(run: Callable[[OnEvent], Report], url: str, *, as_json: bool) -> None
         show(report)
 
 
-def _cut_short(state: RunState, url: str, *, as_json: bool) -> None:
+def _cut_short(state: RunState, config: Sequence[str] | None, *, as_json: bool) -> None:
     """Write down that a run was interrupted which did not end by itself, and say how to continue."""
     from agentforge.schema import RunInterrupted, RunStatus
-    from agentforge.store import Store
 
     run = state.run
     with suppress(BrokenPipeError):  # the reader may have been interrupted first
-        _interrupted(run, as_json=as_json)
+        _interrupted(run, config, as_json=as_json)
         sys.stdout.flush()
     if run:
-        store, error = Store(url), "interrupted by the user"
+        store, error = _options.store(config), "interrupted by the user"
         if not (kept := store.get_run(run)).status.over:
             store.update_run(
                 run,
@@ -69,8 +68,8 @@ def _cut_short(state: RunState, url: str, *, as_json: bool) -> None:
             store.append_event(run, RunInterrupted(error=error))
 
 
-def _interrupted(run: str, *, as_json: bool) -> None:
-    command = f"agentforge runs resume {run}" if run else ""
+def _interrupted(run: str, config: Sequence[str] | None, *, as_json: bool) -> None:
+    command = f"agentforge runs resume {run}{_options.same_database(config)}" if run else ""
     if as_json:
         _print.as_json({"error": "interrupted", "exit_code": 130, "run": run, "resume": command})
     else:

@@ -17,7 +17,7 @@ import pytest
 from agentforge.campaigns import exports
 from agentforge.campaigns.allocator import Visit
 from agentforge.campaigns.extend import Extension
-from agentforge.cli import _campaign_work
+from agentforge.cli import _options
 from agentforge.cli.answers import ANSWERS
 from agentforge.schema import ItemState, TryOutcome
 from agentforge.store import Store
@@ -408,10 +408,11 @@ def test_ctrl_c_gives_all_items_back(home: Path, tmp_path: Path) -> None:
         (["referee.threads=1"], ""),
         (["database_url=sqlite:///x.db"], " -c database_url=sqlite:///x.db"),
         (["database_url=postgresql://me:secret@host/db"], " -c 'database_url=postgresql://me:***@host/db'"),
+        (["home=/a/b", "home=/a/my data"], " -c 'home=/a/my data'"),
     ],
 )
 def test_the_way_on_names_the_database_of_the_command_line(config: list[str], more: str) -> None:
-    assert _campaign_work.resume_command("night", config) == f"agentforge campaign resume night{more}"
+    assert _options.same_database(config) == more
 
 
 def test_workers_of_a_script_in_the_background_end_with_their_parent(home: Path, tmp_path: Path) -> None:

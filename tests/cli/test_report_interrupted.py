@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def test_a_reader_that_has_gone_does_not_keep_the_interruption_from_the_store(
     nobody = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     os.dup2(writer, nobody.fileno())
     monkeypatch.setattr(sys, "stdout", nobody)
-    _report._cut_short(RunState(run=run.id), url, as_json=True)
+    _report._cut_short(RunState(run=run.id), [f"database_url={url}"], as_json=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), nobody.fileno())  # for the rest of its buffer
     with Store(url) as store:
         assert store.get_run(run.id).status is RunStatus.INTERRUPTED
@@ -44,7 +45,17 @@ def test_a_run_that_is_cut_short_keeps_the_time_that_it_used(tmp_path: Path) -> 
     now[0] += 30.0
     state.apply(StitchStarted(run=run.id, chosen={}))
     now[0] += 12.0
-    _report._cut_short(state, url, as_json=False)
+    _report._cut_short(state, [f"database_url={url}"], as_json=False)
     with Store(url) as store:
         kept = store.get_run(run.id)
     assert (kept.status, kept.seconds_used, kept.stitched_s) == (RunStatus.INTERRUPTED, 142.0, 17.0)
+
+
+def test_the_way_on_leads_to_the_same_database(capsys: pytest.CaptureFixture[str]) -> None:
+    config = ["referee.threads=1", "home=/a/b"]
+    command = "agentforge runs resume r -c home=/a/b"
+    _report._interrupted("r", config, as_json=True)
+    _report._interrupted("r", config, as_json=False)
+    out, errors = capsys.readouterr()
+    assert json.loads(out)["resume"] == command
+    assert errors == f"agentforge: interrupted; continue with: {command}\n"

@@ -91,6 +91,6 @@ def register(app: typer.Typer) -> None:
             lambda on_event: start_run(
                 start, settings, device=where, out=out, permission=permission, on_event=on_event
             ),
-            settings.url,
+            config,
             as_json=json,
         )

@@ -172,7 +172,7 @@ def resume_run(
     settings = _options.settings(config)
     follow(
         lambda on_event: resume(run, settings, limits=limits.given(), out=out, on_event=on_event),
-        settings.url,
+        config,
         as_json=json,
     )
 
