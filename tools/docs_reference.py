@@ -24,6 +24,7 @@ from pydantic_core import PydanticUndefined
 
 from agentforge import schema
 from agentforge.analysis import rows as analysis_rows
+from agentforge.cli._answer_schema import answer_schema
 from agentforge.cli._main import build
 from agentforge.cli.answers import ANSWERS
 from agentforge.config import Settings
@@ -254,7 +255,7 @@ def json_page() -> Iterator[str]:
     for command, model in ANSWERS.items():
         yield f"## `{command}`\n"
         yield inspect.cleandoc(model.__doc__ or "") + "\n"
-        yield f"```json\n{json.dumps(model.model_json_schema(mode='serialization'), indent=1)}\n```\n"
+        yield f"```json\n{json.dumps(answer_schema(command), indent=1)}\n```\n"
 
 
 def repository_page(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,3 +77,12 @@ def test_schemas_are_printed_for_one_command_or_all(run: Run) -> None:
     assert "tried" in run("schema", "runs", "show").json["properties"]
     assert "rungs" in run("schema", "doctor", "--gpu").json["properties"]
     assert run("schema", "mcp").code == 2
+
+
+def test_a_schema_says_how_infinities_and_nan_are_written(run: Run) -> None:
+    fields = run("schema", "verify").json["$defs"]["Correctness"]["properties"]
+    strings = {"enum": ["inf", "-inf", "nan"], "type": "string"}
+    assert fields["max_absolute_error"]["anyOf"] == [{"type": "number"}, strings]
+    assert all(json.loads(json_text(value)) in strings["enum"] for value in (math.inf, -math.inf, math.nan))
+    metrics = run("schema", "audit").json["$defs"]["Claim"]["properties"]
+    assert strings not in metrics["speedup"]["anyOf"]  # a claim is finite

@@ -21,10 +21,10 @@ def register(app: typer.Typer) -> None:
         """Print the JSON schema of a command's --json answer, or of all by command."""
         from agentforge.schema import UsageError
 
+        from .._answer_schema import answer_schema
         from ..answers import ANSWERS
 
         name = " ".join(command or ())
         if name and name not in ANSWERS:
             raise UsageError(f"no answer of {name!r} has a schema; choose one of: {', '.join(ANSWERS)}")
-        schemas = {key: model.model_json_schema(mode="serialization") for key, model in ANSWERS.items()}
-        _print.as_json(schemas[name] if name else schemas)
+        _print.as_json(answer_schema(name) if name else {key: answer_schema(key) for key in ANSWERS})
