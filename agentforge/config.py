@@ -368,12 +368,13 @@ def _put(tree: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _scalar(text: str) -> Any:
-    """A value parsed as YAML; a mapping, a date or invalid YAML, such as `openai:`, stays a string."""
+    """A value parsed as YAML; a mapping, a date, invalid YAML (`openai:`) or unquoted text (`a #1`) stays."""
     try:
         value = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):  # PyYAML raises the second for 2026-13-45
         return text
-    return text if isinstance(value, (dict, date)) else value
+    unquoted = isinstance(value, str) and text.lstrip()[:1] not in ("'", '"')
+    return text if unquoted or isinstance(value, (dict, date)) else value
 
 
 def load_settings(overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Settings:

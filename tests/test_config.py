@@ -109,3 +109,8 @@ def test_a_mapping_is_copied_and_its_parts_can_be_set() -> None:
 @pytest.mark.parametrize("text", ["2026-11-28", "2026-13-45", "0x_", "openai:", "1" * 5000])
 def test_what_yaml_makes_something_else_of_stays_text(here: Path, text: str) -> None:
     assert load_settings([f"search.coder={text}"]).search.coder == text
+
+
+@pytest.mark.parametrize(("text", "value"), [("a #1", "a #1"), ("'a #1'", "a #1"), ('"a\\tb"', "a\tb")])
+def test_a_number_sign_begins_no_comment_in_an_override(here: Path, text: str, value: str) -> None:
+    assert load_settings([f"search.coder={text}"]).search.coder == value
