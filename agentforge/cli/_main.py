@@ -98,6 +98,9 @@ def _version(asked: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of the codes above."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     if sys.platform != "linux":
         why = f"candidates run in a sandbox of Linux, and this is {sys.platform}: use Linux or a container"
         _say(why, USAGE, as_json="--json" in arguments, shown="")

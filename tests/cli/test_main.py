@@ -222,6 +222,18 @@ def test_output_that_cannot_be_written_is_one_sentence(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(("closed", "other"), [(">&-", "stderr"), ("2>&-", "stdout")])
+def test_a_closed_stream_takes_nothing_and_the_other_gets_no_more(
+    home: Path, closed: str, other: str
+) -> None:
+    for arguments, code, told in (("version", 0, "stdout"), ("profile nowhere.py", 2, "stderr")):
+        command = ["sh", "-c", f'exec "$0" -m agentforge.cli {arguments} {closed}', sys.executable]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, done.stderr
+        said = getattr(done, other)
+        assert len(said.splitlines()) == (other == told), said
+
+
 def test_a_name_that_the_locale_has_no_letters_for_is_written_with_escapes(home: Path) -> None:
     command = [sys.executable, "-m", "agentforge.cli", "profile", "løb→1.py"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
