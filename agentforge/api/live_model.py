@@ -13,7 +13,6 @@ import io
 import pickle
 import re
 import sys
-import textwrap
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,12 +86,13 @@ def live_target(
     found = structure(model)
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(model).__name__).lower()
     weights = _keep(found.weights, folder)
+    text = base64.b64encode(found.data).decode()
     source = SOURCE.format(
         name=type(model).__name__,
         listing=_listing(model),
         imports="".join(f"import {module}\n" for module in found.modules),
         weights=str(weights),
-        data="\n".join(textwrap.wrap(base64.b64encode(found.data).decode(), 100)),
+        data="\n".join(text[at : at + 100] for at in range(0, len(text), 100)),
         strided=STRIDED if "_strided(" in draws else "",
         inputs=draws,
     )
