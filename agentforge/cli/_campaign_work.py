@@ -72,7 +72,11 @@ def work(
     codes: list[int] = []
     with _options.store(config, create=False) as store:
         command = f"agentforge campaign resume {name}{_options.same_database(config)}"
-        _interrupt.last_word(lambda: _interrupted(command, as_json=as_json))
+
+        def say() -> None:
+            _interrupt.once(lambda: _interrupted(command, as_json=as_json))
+
+        _interrupt.last_word(say)
         try:
             if actors and workers:
                 codes = run_workers(name, 1, config or (), ["--actors", str(workers), *actors.options()])
@@ -82,7 +86,7 @@ def work(
                 codes = run_workers(name, workers, config or ())
         except KeyboardInterrupt as error:
             _interrupt.leave()
-            _interrupted(command, as_json=as_json)
+            say()
             raise typer.Exit(_interrupt.INTERRUPTED) from error
         if quiet:
             return

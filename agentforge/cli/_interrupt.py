@@ -24,11 +24,21 @@ exit_code = 0
 """Of the command, once it has ended."""
 _last_words: list[Callable[[], None]] = []
 _cutting_short = threading.Event()
+_said = threading.Event()
+_speaking = threading.Lock()
 
 
 def last_word(say: Callable[[], None]) -> None:
     """Have a function called, in another thread, if the command does not end by itself in time."""
     _last_words.append(say)
+
+
+def once(say: Callable[[], None]) -> None:
+    """Say that the command is interrupted, unless this was said; another thread waits meanwhile."""
+    with _speaking:
+        if not _said.is_set():
+            _said.set()
+            say()
 
 
 def leave() -> None:

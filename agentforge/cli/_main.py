@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, NoReturn
 
 import typer
@@ -122,7 +123,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             if "--debug" in arguments and not hasattr(error, "format_message"):
                 with suppress(OSError):
                     traceback.print_exception(error)
-            _say(message, code, as_json="--json" in arguments, shown=getattr(error, "shown", ""))
+            shown, as_json = getattr(error, "shown", ""), "--json" in arguments
+            say = partial(_say, message, code, as_json=as_json, shown=shown)
+            _interrupt.once(say) if code == INTERRUPTED else say()
     if hindrance := _flush():
         code = USAGE
         with suppress(OSError):
@@ -133,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def _cut_short(*, as_json: bool) -> None:
     """Say that the command is interrupted, before the process ends without flushing."""
-    _say("interrupted", INTERRUPTED, as_json=as_json, shown="")
+    _interrupt.once(partial(_say, "interrupted", INTERRUPTED, as_json=as_json, shown=""))
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -39,7 +39,8 @@ def follow(run: Callable[[OnEvent], Report], config: Sequence[str] | None, *, as
         with view:
             report = run(view)
     except KeyboardInterrupt as error:
-        _interrupted(view.run_state.run, config, as_json=as_json)
+        _interrupt.leave()
+        _interrupt.once(lambda: _interrupted(view.run_state.run, config, as_json=as_json))
         raise typer.Exit(130) from error
     if as_json:
         _print.as_json({"headline": report.headline, **report.model_dump(mode="json")})
@@ -53,7 +54,7 @@ def _cut_short(state: RunState, config: Sequence[str] | None, *, as_json: bool) 
 
     run = state.run
     with suppress(BrokenPipeError):  # the reader may have been interrupted first
-        _interrupted(run, config, as_json=as_json)
+        _interrupt.once(lambda: _interrupted(run, config, as_json=as_json))
         sys.stdout.flush()
     if run:
         store, error = _options.store(config), "interrupted by the user"

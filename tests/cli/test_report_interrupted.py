@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+import typer
 
-from agentforge.cli import _report
+from agentforge.cli import _interrupt, _report
 from agentforge.schema import RunResumed, RunStatus, StitchStarted
 from agentforge.store import Store
 from agentforge.views.run_state import RunState
 from tests.store import nouns
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process of its own."""
+    monkeypatch.setattr(_interrupt, "_said", threading.Event())
+    monkeypatch.setattr(_interrupt, "_last_words", [])
 
 
 def test_a_reader_that_has_gone_does_not_keep_the_interruption_from_the_store(
@@ -59,3 +69,16 @@ def test_the_way_on_leads_to_the_same_database(capsys: pytest.CaptureFixture[str
     out, errors = capsys.readouterr()
     assert json.loads(out)["resume"] == command
     assert errors == f"agentforge: interrupted; continue with: {command}\n"
+
+
+def test_an_interruption_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """If the run ends just when it is cut short, both threads would tell it."""
+
+    def run(_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit):
+        _report.follow(run, None, as_json=True)
+    (last_word,) = _interrupt._last_words
+    last_word()
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 130

@@ -72,7 +72,7 @@ def audit_command(
             _print.as_json({"error": "interrupted", "exit_code": _interrupt.INTERRUPTED})
             sys.stdout.flush()
 
-    _interrupt.last_word(interrupted)
+    _interrupt.last_word(lambda: _interrupt.once(interrupted))
     with _options.store(config) as store:
         result = audit(
             str(place),
