@@ -53,7 +53,9 @@ def _cut_short(state: RunState, config: Sequence[str] | None, *, as_json: bool) 
     from agentforge.schema import RunInterrupted, RunStatus
 
     run = state.run
-    with suppress(BrokenPipeError):  # the reader may have been interrupted first
+    with suppress(OSError):  # the reader may have been interrupted first, and the terminal closed
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h")  # the live table hid the cursor
         _interrupt.once(lambda: _interrupted(run, config, as_json=as_json))
         sys.stdout.flush()
     if run:

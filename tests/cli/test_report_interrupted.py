@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -82,3 +83,14 @@ def test_an_interruption_is_told_once(capsys: pytest.CaptureFixture[str]) -> Non
     (last_word,) = _interrupt._last_words
     last_word()
     assert json.loads(capsys.readouterr().out)["exit_code"] == 130
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_run_that_is_cut_short_shows_the_cursor_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    _report._cut_short(RunState(), None, as_json=False)
+    assert sys.stderr.getvalue() == "\x1b[?25hinterrupted\n"  # type: ignore[attr-defined]
