@@ -53,13 +53,15 @@ def profile(
     from agentforge.config import check_threads
     from agentforge.devices import detect, measure_roofline, with_threads
     from agentforge.profiling import profile_target
+    from agentforge.referee.workers.device_backend import backend_for
 
     check_threads(chosen.referee)
     spec = with_threads(detect(where_of(model, device)), chosen.referee.threads)
     target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes, dtype)
     tell = _tell if progress else None
-    roofline = measure_roofline(spec, chosen.cache)
-    return ProfileResult(profile_target(target, spec, roofline, progress=tell, ablation=True))
+    with backend_for(spec).lock(chosen.cache, progress=tell):
+        roofline = measure_roofline(spec, chosen.cache)
+        return ProfileResult(profile_target(target, spec, roofline, progress=tell, ablation=True))
 
 
 def _tell(line: str) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import agentforge
+from agentforge import profiling
 from agentforge.cli.commands.profile import show
 from agentforge.devices import cached_roofline, detect, with_threads
+from agentforge.referee.timing.device_lock import _taken
+from agentforge.schema import Profile
 from tests.loop.scripted import bottleneck, profile
 
 from .conftest import Run
@@ -59,3 +64,20 @@ def test_a_profile_has_the_threads_of_the_referee(run: Run, tmp_path: Path, know
     refused = run(*command, "referee.threads=100000")
     assert refused.code == 2
     assert "set it to" in refused.out + refused.err
+
+
+@pytest.mark.parametrize("way", ["command", "API"])
+def test_no_other_process_measures_during_a_profile(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None, way: str
+) -> None:
+    def profile_target(*_: Any, **__: Any) -> Profile:
+        with (tmp_path / "home" / "cache" / "timing.lock").open("w") as file:
+            assert not _taken(file)
+        return profile(bottleneck("norm"))
+
+    monkeypatch.setattr(profiling, "profile_target", profile_target)
+    (tmp_path / "model.py").write_text(THREADED)
+    if way == "API":
+        assert agentforge.profile("model.py", device="cpu").bottlenecks
+    else:
+        assert run("profile", "model.py", "--device", "cpu", "--json").code == 0

@@ -45,8 +45,11 @@ def register(app: typer.Typer) -> None:
         progress = None if json else _print.aside
         options = inputs.frontend_options(spec.torch_device, progress)
         loaded = load_target(target, options, settings.frontend_options)
-        roofline = measure_roofline(spec, settings.cache)
-        result = profile_target(loaded, spec, roofline, progress=progress, ablation=json)
+        from agentforge.referee.workers.device_backend import backend_for  # it needs torch
+
+        with backend_for(spec).lock(settings.cache, progress=progress):
+            roofline = measure_roofline(spec, settings.cache)
+            result = profile_target(loaded, spec, roofline, progress=progress, ablation=json)
         if json:
             _print.as_json(result)
         else:
