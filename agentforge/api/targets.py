@@ -61,11 +61,17 @@ def where_of(model: Any, device: str | torch.device) -> str:
 
     Raises:
         UsageError: the model is neither a path nor a module; it is on several devices, on another one than
-            the caller's, or on the meta device.
+            the caller's, or on the meta device; the device of a path is not the first of its kind.
     """
     device = str(device)
+    kind, _, index = device.partition(":")
     if isinstance(model, str | os.PathLike):
-        return device
+        if index not in ("", "0"):
+            raise UsageError(
+                f"a path runs on the first device of a kind, not on {device}: give {kind!r}, and choose a "
+                "GPU by CUDA_VISIBLE_DEVICES"
+            )
+        return kind
     _check_module(model)
     kinds = sorted({tensor.device.type for tensor in (*model.parameters(), *model.buffers())})
     if "meta" in kinds:
@@ -75,7 +81,7 @@ def where_of(model: Any, device: str | torch.device) -> str:
         )
     if len(kinds) > 1:
         raise UsageError(f"the model is spread over {' and '.join(kinds)}: move it to one device first")
-    if device != "auto" and kinds and kinds != [device.partition(":")[0]]:
+    if device != "auto" and kinds and kinds != [kind]:
         raise UsageError(f"the model is on {kinds[0]}: call model.to({device!r}) first, or leave out device")
     return kinds[0] if kinds else device
 

@@ -9,6 +9,7 @@ import torch
 
 from agentforge.api import targets
 from agentforge.frontends.module import _adapted
+from agentforge.schema import UsageError
 
 NET = "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
 
@@ -31,3 +32,11 @@ def test_the_weights_of_a_file_have_the_dtype_that_is_given_and_not_the_example_
     assert options.input_dtypes == (str(example.dtype).removeprefix("torch."),)
     reference = _adapted(spec, options)[2]
     assert f"self.to(torch.{cast})" in reference if cast else "self.to(" not in reference
+
+
+def test_a_path_runs_on_the_first_device_of_a_kind() -> None:
+    for device in ("cpu", "cpu:0", torch.device("cpu", 0)):
+        assert targets.where_of("model.py", device) == "cpu"
+    assert targets.where_of("model.py", "cuda:0") == "cuda"
+    with pytest.raises(UsageError, match="give 'cuda', and choose a GPU by CUDA_VISIBLE_DEVICES"):
+        targets.where_of("model.py", torch.device("cuda", 1))
