@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from agentforge.languages import read_solution
-from agentforge.schema import StitchResult, UsageError
+from agentforge.languages import MANIFEST, read_solution
+from agentforge.schema import Solution, StitchResult, UsageError
 from agentforge.store import Store
 
 from ._base import WinningKernel
@@ -56,6 +56,8 @@ def winners_of_artifact(folder: Path) -> tuple[WinningKernel, ...]:
     """
     if not (folder / "plan.json").is_file():
         raise UsageError(f"{folder} is neither a run nor an artifact: name a run, or a folder with plan.json")
+    if (folder / MANIFEST).is_file():
+        return (_alone(read_solution(folder, _UNKNOWN_DEFINITION)),)
     kernels = tuple(
         WinningKernel(_plain(place.name), read_solution(place, _UNKNOWN_DEFINITION))
         for place in sorted((folder / "kernels").glob("*"))
@@ -64,6 +66,12 @@ def winners_of_artifact(folder: Path) -> tuple[WinningKernel, ...]:
     if not kernels:
         raise UsageError(f"the artifact {folder} has no kernels of its own: choose another one")
     return kernels
+
+
+def _alone(found: Solution) -> WinningKernel:
+    """The kernel of an artifact that is one solution, without the artifact's own files."""
+    sources = tuple(s for s in found.sources if s.path not in ("plan.json", "reference.py"))
+    return WinningKernel(_plain(found.name), found.model_copy(update={"sources": sources}))
 
 
 def _plain(name: str) -> str:

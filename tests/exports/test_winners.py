@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from agentforge.cli import _main
 from agentforge.exports import winners_of_artifact, winners_of_run
 from agentforge.languages import write_solution
+from agentforge.runs.artifacts import write_kernel
 from agentforge.schema import StitchResult, UsageError
 from agentforge.store import Store
 from agentforge.testing.exports import winning_kernel
@@ -99,6 +100,15 @@ def test_the_command_exports_an_artifact(artifact: Path, tmp_path: Path) -> None
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["files"] == [str(tmp_path / "out" / "scale_abc123.py")]
+
+
+def test_an_artifact_that_is_one_kernel_is_exported_as_it_is(tmp_path: Path) -> None:
+    kernel = winning_kernel()
+    assert kernel.definition is not None
+    write_kernel(tmp_path / "artifact", kernel.solution, nouns.evaluation(), kernel.definition)
+    (found,) = winners_of_artifact(tmp_path / "artifact")
+    assert found.name == "twice_cpp"
+    assert found.solution.hash == kernel.solution.model_copy(update={"definition": "0" * 16}).hash
 
 
 def test_the_command_says_what_a_leaderboard_refuses(
