@@ -114,12 +114,22 @@ def check_target(
         parse_shapes(options.shapes)
         if options.generate:
             raise UsageError("--generate sets the shapes; leave out --shapes")
+    frontend = frontend_for(spec, frontend_options)
+    if isinstance(frontend, Checking):
+        frontend.check(spec, options)
+    return frontend
+
+
+def frontend_for(spec: str, frontend_options: Mapping[str, Mapping[str, Any]] | None = None) -> Frontend:
+    """The first frontend that accepts a specification; plug-ins are asked first.
+
+    Raises:
+        UsageError: no frontend accepts this form.
+    """
     forms = []
     for name, _ in frontends.working():
         frontend = frontends.create(name, options=(frontend_options or {}).get(name))
         if frontend.accepts(spec):
-            if isinstance(frontend, Checking):
-                frontend.check(spec, options)
             return frontend
         forms.append(frontend.form)
     raise UsageError(f"{spec!r} is no target; give {', '.join(forms)}")

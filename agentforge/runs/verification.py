@@ -30,6 +30,7 @@ def verify(
     if level not in (Level.QUICK, Level.FULL):
         raise UsageError(f"level takes quick or full, not {level!r}")
     check_threads(settings.referee)
+    _check_reference(reference, settings)
     from agentforge.ladder import find_device
     from agentforge.referee import EvaluationRequest, Referee
 
@@ -41,6 +42,16 @@ def verify(
         solution = _solution(candidate, definition.hash)
         request = EvaluationRequest(definition, workloads, solution, Level(level))
         return referee.evaluate(request, progress=progress)
+
+
+def _check_reference(reference: str | Definition, settings: Settings) -> None:
+    from agentforge.frontends import frontend_for
+
+    if isinstance(reference, str) and frontend_for(reference, settings.frontend_options).name == "module":
+        raise UsageError(
+            f"verify reads the inputs from the reference, and {reference} names a class alone: give a file "
+            "with class Model, get_inputs() and get_init_inputs()"
+        )
 
 
 def _solution(candidate: Path | Solution, definition: str) -> Solution:

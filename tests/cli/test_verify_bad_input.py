@@ -88,6 +88,13 @@ def test_a_broken_reference_is_one_sentence_for_a_person(run: Run) -> None:
     assert "Traceback" not in answer.out + answer.err
 
 
+def test_a_class_without_inputs_is_no_reference(run: Run) -> None:
+    Path("reference.py").write_text(REFERENCE)
+    Path("solution.py").write_text(SOLUTION)
+    error = run("verify", "reference.py:Model", "solution.py", "--json", *QUICK).json["error"]
+    assert "give a file with class Model, get_inputs() and get_init_inputs()" in error
+
+
 def folder_with(write: Write, name: str) -> Write:
     """A solution's folder that holds one more file."""
 
