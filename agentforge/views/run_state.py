@@ -165,9 +165,7 @@ class RunState:
                 self._before, self._opened = event.seconds_used, self.clock()
             case e.ProfileDone():
                 self.total_s, self.phase = event.total_s, "searching"
-                for b in event.bottlenecks:
-                    state = "" if b.optimizable else e.obstacle(b.op_type)
-                    self.rows[b.hash] = Row(b.name, b.share, b.time_s, b.sol_s, b.speedup_limit, state=state)
+                self.rows = {b.hash: self._row(b) for b in event.bottlenecks}
             case e.ProfileRanked():
                 self.total_s = event.total_s
                 known = (b for b in event.bottlenecks if b.hash in self.rows)
@@ -228,6 +226,15 @@ class RunState:
             case _:
                 return None
         return _Known()
+
+    def _row(self, b: ProfiledBottleneck) -> Row:
+        """A row of a profile; one that is told again keeps its state and attempts."""
+        from agentforge.schema import obstacle
+
+        known = self.rows.get(b.hash)
+        state = (known.state if known else "") or ("" if b.optimizable else obstacle(b.op_type))
+        attempts = known.attempts if known else 0
+        return Row(b.name, b.share, b.time_s, b.sol_s, b.speedup_limit, attempts, state=state)
 
     @staticmethod
     def _now(row: Row, b: ProfiledBottleneck) -> Row:

@@ -128,6 +128,19 @@ def test_a_new_ranking_orders_the_rows_and_says_where_most_is_left(
     assert said in capsys.readouterr().err
 
 
+def test_a_profile_that_is_told_again_has_its_own_rows_alone() -> None:
+    run_state = RunState()
+    for event in STORY:
+        run_state.apply(event)
+    merged = BOTTLENECK.model_copy(update={"hash": "m", "name": "merged", "share": 0.5})
+    run_state.apply(ProfileDone(total_s=4e-3, bottlenecks=(merged, BOTTLENECK)))
+    run_state.apply(ProfileDone(total_s=4e-3, bottlenecks=(merged, BOTTLENECK)))
+    assert [*run_state.rows] == ["m", "b"]
+    assert (run_state.rows["b"].attempts, run_state.rows["b"].state) == (2, STORY[-3].reason)  # type: ignore[attr-defined]
+    run_state.apply(ProfileDone(total_s=4e-3, bottlenecks=(merged,)))  # b was a part of it
+    assert [*run_state.rows] == ["m"]
+
+
 def test_an_attempt_opens_a_closed_row() -> None:
     run_state = RunState()
     for told in (*STORY[:2], BottleneckClosed(bottleneck="b", reason="too little"), STORY[4]):
