@@ -320,6 +320,8 @@ def _database(settings: Settings) -> Check:
     try:
         if url.get_backend_name() == "sqlite" and url.database and not os.path.exists(url.database):  # noqa: PTH110
             return Check("storage", "database", State.OK, f"none yet: the first run creates {url.database}")
+        if (outdated := _outdated(settings.url)) is not None:
+            return outdated
         with Store(settings.url) as store:
             store.check()
             runs = len(store.list_runs())
@@ -327,6 +329,28 @@ def _database(settings: Settings) -> Check:
             return Check("storage", "database", State.OK, about)
     except StoreError as error:
         return Check("storage", "database", State.MISSING, "not usable", str(error))
+
+
+def _outdated(url: str) -> Check | None:
+    """A database whose tables the next run makes or upgrades, or that is out of reach; None for others."""
+    from agentforge.schema import RevisionError, StoreError, UnreachableError
+    from agentforge.store import Store
+
+    try:
+        Store(url, read_only=True).close()
+    except RevisionError as error:
+        if error.found is None:
+            fix = "the first run makes them, unless another program uses this database"
+            return Check("storage", "database", State.OPTIONAL, "no tables of AgentForge", fix)
+        if error.found < error.wanted:
+            detail = f"tables of revision {error.found}, and this version has {error.wanted}"
+            fix = "the next command that opens it upgrades them; older versions then refuse it"
+            return Check("storage", "database", State.OPTIONAL, detail, fix)
+    except UnreachableError as error:
+        return Check("storage", "database", State.MISSING, "not usable", str(error))
+    except StoreError:  # to open it tells more
+        return None
+    return None
 
 
 def _numbers(version: str) -> tuple[int, ...]:

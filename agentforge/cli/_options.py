@@ -173,7 +173,9 @@ def _known_runs(incomplete: str) -> list[str]:
     """Identifiers of runs, for the shell's completion; nothing is made, and nothing fails."""
     from contextlib import suppress
 
-    with suppress(Exception), store(None, create=False) as known:
+    from agentforge.store import Store
+
+    with suppress(Exception), Store(settings(None).url, read_only=True) as known:
         return [run.id for run in known.list_runs() if run.id.startswith(incomplete)]
     return []
 

@@ -70,6 +70,19 @@ class NoDatabaseError(StoreError):
     """There is no database yet."""
 
 
+class RevisionError(StoreError):
+    """A database that is only read has tables of another version, or none.
+
+    Args:
+        found: revision of its tables; None if it has none.
+        wanted: revision that this version reads.
+    """
+
+    def __init__(self, message: str = "", *, found: str | None = None, wanted: str = "") -> None:
+        super().__init__(message)
+        self.found, self.wanted = found, wanted
+
+
 class UnreachableError(StoreError):
     """The database cannot be reached, or another process writes to it: the same call may succeed later."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from agentforge.schema import StoreError
+from agentforge.schema import RevisionError, StoreError
 
 from .knowledge import summary
 from .tables import Table
@@ -51,7 +51,8 @@ def check_revision(engine: Engine, where: str) -> None:
     """Check that the tables are those of this version.
 
     Raises:
-        StoreError: they are not, or it cannot be read.
+        RevisionError: they are not.
+        StoreError: it cannot be read.
     """
     try:
         with engine.execution_options(agentforge_write=False).connect() as connection:
@@ -60,11 +61,15 @@ def check_revision(engine: Engine, where: str) -> None:
         reason = str(error.orig).partition("\n")[0]
         raise StoreError(f"{where} cannot be read ({reason}): name a database of AgentForge") from error
     if current is None:
-        raise StoreError(f"database {where} has no tables of AgentForge: name a database of AgentForge")
+        raise RevisionError(
+            f"database {where} has no tables of AgentForge: name a database of AgentForge", wanted=REVISION
+        )
     if current != REVISION:
-        raise StoreError(
+        raise RevisionError(
             f"database {where} has tables of revision {current}, and this version reads {REVISION}: "
-            "open it once with the newer version of the two, for example with `agentforge kb stats`"
+            "open it once with the newer version of the two, for example with `agentforge kb stats`",
+            found=current,
+            wanted=REVISION,
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from agentforge.cli import _doctor as _checks
 from agentforge.config import Settings
+from agentforge.store import Store
 
 from .conftest import Run
 
@@ -87,6 +90,30 @@ def test_a_damaged_database(run: Run, home: Path) -> None:
     assert answer.code == 2
     assert "database" in answer.json["missing"]
     assert "move it away" in _by_name(answer.json)["database"]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "state", "said"),
+    [
+        ("0015", "optional", "upgrades them"),
+        ("9999", "missing", "upgrade agentforge"),
+        ("", "optional", "makes"),
+    ],
+)
+def test_a_database_of_another_version_is_left_alone(
+    tmp_path: Path, revision: str, state: str, said: str
+) -> None:
+    settings, file = Settings(home=tmp_path), tmp_path / "agentforge.db"
+    if revision:
+        Store(settings.url).close()
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE agentforge_version SET version_num = ?", [revision])
+    else:
+        file.touch()
+    before = file.read_bytes()
+    (check,) = (check for check in _checks.storage(settings) if check.name == "database")
+    assert (check.state.value, said in check.fix) == (state, True)
+    assert file.read_bytes() == before
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.cli import _options
 from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
 from tests.store import nouns
 from tests.store.test_calls import call
+from tests.store.test_opening import _older
 
 from .conftest import Run
 
@@ -145,3 +147,10 @@ def test_identifiers_of_runs_are_completed(searched: Path, monkeypatch: pytest.M
     command = [sys.executable, "-m", "agentforge.cli"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["other"]
+
+
+def test_completion_upgrades_no_database(home: Path) -> None:
+    _older(f"sqlite:///{home / 'agentforge.db'}", "0015").dispose()
+    before = (home / "agentforge.db").read_bytes()
+    assert _options._known_runs("") == []
+    assert (home / "agentforge.db").read_bytes() == before
