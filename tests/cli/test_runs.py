@@ -154,3 +154,22 @@ def test_completion_upgrades_no_database(home: Path) -> None:
     before = (home / "agentforge.db").read_bytes()
     assert _options._known_runs("") == []
     assert (home / "agentforge.db").read_bytes() == before
+
+
+def test_weights_go_with_the_last_run_that_reads_them(run: Run, searched: Path) -> None:
+    live = searched / "live"
+    live.mkdir()
+    files = [live / f"{name}.pt" for name in ("both", "one", "none")]
+    for file in files:
+        file.touch()
+    with Store(f"sqlite:///{searched / 'agentforge.db'}") as store:
+        for name, read in (("run", files[:2]), ("other", files[:1])):
+            source = "\n".join(f"_WEIGHTS = Path({str(file)!r})" for file in read)
+            target = nouns.target()
+            definition = target.definition.model_copy(update={"reference": source})
+            key = store.save_target(target.model_copy(update={"definition": definition}))
+            store.update_run(name, target=key)
+    run("runs", "rm", "run")
+    assert [file.exists() for file in files] == [True, False, True]
+    run("runs", "rm", "other")
+    assert [file.exists() for file in files] == [False, False, True]  # nothing is known of the last one

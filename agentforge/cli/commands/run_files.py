@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from .. import _options
 if TYPE_CHECKING:
     from agentforge.analysis import Report
     from agentforge.config import Settings
+    from agentforge.schema import Run
     from agentforge.store import Store
 
 FORMAT = "agentforge-run-1"
@@ -130,7 +132,7 @@ def write_artifact(
 
 
 def delete_runs(store: Store, settings: Settings, runs: Collection[str]) -> None:
-    """Remove runs from the database, and their folders.
+    """Remove runs from the database, their folders, and the weights of live modules that no other run names.
 
     Raises:
         BusyError: a process works on one of them, and nothing was removed.
@@ -141,15 +143,31 @@ def delete_runs(store: Store, settings: Settings, runs: Collection[str]) -> None
         raise BusyError(
             f"nothing was removed, because a process works on run {busy[0]}: wait for it, or end it first"
         )
+    weights = _weights(store, (store.get_run(run) for run in runs), [*(settings.home / "live").glob("*.pt")])
     for run in runs:
         store.delete_run(run)
         shutil.rmtree(settings.runs / run, ignore_errors=True)
+    if weights:
+        for file in weights - _weights(store, store.list_runs(), weights):
+            file.unlink(missing_ok=True)
+
+
+def _weights(store: Store, runs: Iterable[Run], files: Collection[Path]) -> set[Path]:
+    """The files that a run's target reads."""
+    from agentforge.schema import UsageError
+
+    found = set[Path]()
+    for run in runs if files else ():
+        with suppress(UsageError):  # a run may be here without its target
+            source = store.get_target(run.target).definition.reference
+            found |= {file for file in files if repr(str(file)) in source}
+    return found
 
 
 def remove_runs(
     runs: _options.RunIdentifiers, config: _options.Config = None, json: _options.Json = False
 ) -> None:
-    """Remove runs with their attempts, events and folders; what was learned from them is kept.
+    """Remove runs with their attempts, events, folders and weights; what was learned from them is kept.
 
     An artifact that --out put elsewhere stays.
     """
