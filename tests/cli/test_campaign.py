@@ -343,6 +343,9 @@ def test_a_report_is_written_to_a_file(run: Run, queued: str, tmp_path: Path) ->
         file = tmp_path / f"report.{form}"
         answer = run("campaign", "report", "night", "--format", form, "--out", str(file), "--json")
         assert answer.json == {"files": [str(file)]}
+        if form in ("html", "csv"):
+            refused = run("campaign", "report", "night", "--format", form, "--json")
+            assert (refused.code, f"leave out --format {form}" in refused.json["error"]) == (2, True)
         ANSWERS["campaign report --out"].model_validate_json(answer.out)
         assert file.read_text().startswith(begins)
 

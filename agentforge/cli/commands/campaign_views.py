@@ -181,7 +181,10 @@ def report(
     from agentforge.campaigns.page import html
     from agentforge.campaigns.render import as_csv, markdown
     from agentforge.campaigns.report import beside, build_report
+    from agentforge.schema import UsageError
 
+    if json and out is None and form in ("html", "csv"):
+        raise UsageError(f"--json prints the report as JSON: leave out --format {form}, or add --out FILE")
     with _options.store(config, create=False) as store:
         found = beside(build_report(store, name), against or ())
     if form == "json" or (json and out is None):
