@@ -46,8 +46,8 @@ class LoadedArtifact:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         try:
-            self.mode: str = json.loads((self.path / "plan.json").read_text())["mode"]
-            self.report: dict[str, Any] = json.loads((self.path / "report.json").read_text())
+            self.mode: str = json.loads((self.path / "plan.json").read_text(encoding="utf-8"))["mode"]
+            self.report: dict[str, Any] = json.loads((self.path / "report.json").read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{path} is no artifact: give the folder with plan.json and report.json that a run wrote"
@@ -115,7 +115,7 @@ def _tensors(value: Any, seen: set[int]) -> Iterator[Any]:
 
 def _import(folder: Path) -> Any:
     """The folder as a package under a name of its own, loaded once for each content."""
-    plan = (folder / "plan.json").read_text()
+    plan = (folder / "plan.json").read_text(encoding="utf-8")
     name = f"agentforge_artifact_{content_hash([str(folder), plan])}"
     if name in sys.modules:
         return sys.modules[name]

@@ -61,5 +61,5 @@ def _kept(metric: Metric, folder: Path) -> str:
         ) from error
     file = folder / f"{content_hash([name, data])}.py"
     with kept_file(file, "the metric") as draft:
-        draft.write_text(_SOURCE.format(name=name, data=data))
+        draft.write_text(_SOURCE.format(name=name, data=data), encoding="utf-8")
     return f"{file}:{name}"

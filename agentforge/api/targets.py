@@ -205,7 +205,7 @@ def _generating(model: torch.nn.Module, generate: str, device: str, settings: Se
     text = json.dumps(fields, indent=1, sort_keys=True)
     file = settings.home / "configs" / content_hash([text]) / f"{config.model_type}.json"
     with kept_file(file, "the model's config") as draft:
-        draft.write_text(text)
+        draft.write_text(text, encoding="utf-8")
     dtypes = {
         name: str(tensor.dtype).removeprefix("torch.")
         for name, tensor in (*model.named_parameters(), *model.named_buffers())

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from agentforge.api.artifact import load, twin
+from agentforge.api.metric import _kept
 from agentforge.api.progress import Notebook, in_notebook, view_for
 from agentforge.api.result import Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
@@ -152,6 +153,26 @@ def test_progress_suits_the_place() -> None:
     assert issubclass(Notebook, View)
     with pytest.raises(UsageError, match="progress takes"):
         view_for("always")  # type: ignore[arg-type]
+
+
+
+def test_an_artifact_is_read_in_any_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plan.json").write_text('{"mode": "größe"}', encoding="utf-8")
+    (tmp_path / "report.json").write_text('{"model": "融合"}', encoding="utf-8")
+    (tmp_path / "__init__.py").touch()
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, encoding="iso-8859-1": read(path, encoding))
+    artifact = load(tmp_path)
+    assert (artifact.mode, artifact.report) == ("größe", {"model": "融合"})
+
+
+@pytest.mark.usefixtures("latin_locale")
+def test_a_metric_of_any_name_is_kept_in_any_locale(tmp_path: Path) -> None:
+    def größe(model: Any) -> float:
+        return 1.0
+
+    file, _, name = _kept(größe, tmp_path).rpartition(":")
+    assert f"{name} = pickle" in Path(file).read_bytes().decode()
 
 
 def test_a_subclass_of_the_kernels_shell_is_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
