@@ -66,9 +66,9 @@ def optimize(
     Args:
         model: a module, `"model.py"` in KernelBench's convention, `"model.py:Net"`, or `"hf:config.json"`.
         example_inputs: arguments of one call: a tuple (positional), a dict (by keyword) or one tensor.
-            A module and `"model.py:Net"` need them. Kernels are verified on random inputs with the same
-            shapes, dtypes, strides and ranges of values. Those of `"model.py:Net"` have the same shapes and
-            dtypes only.
+            A module and `"model.py:Net"` need them; those of `"hf:config.json"`, by name, replace its own.
+            Kernels are verified on random inputs with the same shapes, dtypes, strides and ranges of values.
+            Those of a path have the same shapes and dtypes only.
         minutes: wall time of the search; 1.25 if neither the call nor the settings have a limit. Proving the
             result takes one or two minutes more.
         attempts: at most this many kernels are tried.

@@ -108,7 +108,8 @@ def as_target(
 
     Args:
         model: a module, `"file.py"`, `"file.py:ClassName"` or `"hf:config.json"`.
-        inputs: example inputs: needed by a module and by `file.py:ClassName`.
+        inputs: example inputs: needed by a module and by `file.py:ClassName`; those of `hf:config.json`
+            replace inputs of its own, or add optional ones.
         device: kind of device.
         settings: say where weights are kept, and have the options of frontends.
         init_args: constructor arguments of `file.py:ClassName`.
@@ -252,7 +253,7 @@ def _file_options(
             size, dtype_of_input = _size_of(value)
             sizes.append(f"{name}={size}" if name else size)
             dtypes.append(dtype_of_input)
-        if ":" not in os.path.basename(spec) or spec.startswith("hf:"):  # noqa: PTH119 - no path yet
+        if not spec.startswith("hf:") and ":" not in os.path.basename(spec):  # noqa: PTH119 - no path yet
             raise UsageError(f"{spec} brings its own inputs: leave out the example inputs")
     return FrontendOptions(
         input_shapes=tuple(sizes),

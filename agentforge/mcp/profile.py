@@ -26,6 +26,10 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
             list[str], Field(description="For file.py:ClassName: sizes of inputs, 1,512 or mask=1,512.")
         ] = [],  # noqa: B006 - read only
         input_dtypes: Annotated[list[str], Field(description="Their dtypes, the last one repeated.")] = [],  # noqa: B006
+        inputs: Annotated[
+            list[str],
+            Field(description="For hf:CONFIG.json too: inputs by name, NAME=SIZES or mask=1,512:int64."),
+        ] = [],  # noqa: B006
         dtype: Annotated[str, Field(description="Of the weights and floating inputs.")] = "float32",
         init_args: Annotated[str, Field(description="Constructor arguments as JSON.")] = "",
     ) -> dict[str, Any]:
@@ -39,6 +43,7 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
             options = FrontendOptions(
                 input_shapes=tuple(input_shapes),
                 input_dtypes=tuple(input_dtypes),
+                inputs=tuple(inputs),
                 init_args=init_args,
                 dtype=dtype,
                 device=workbench.device.torch_device,

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from agentforge.api import targets
+from agentforge.frontends.input_options import parse_inputs
 from agentforge.frontends.module import _adapted
 from agentforge.schema import UsageError
 
@@ -40,3 +41,13 @@ def test_a_path_runs_on_the_first_device_of_a_kind() -> None:
     assert targets.where_of("model.py", "cuda:0") == "cuda"
     with pytest.raises(UsageError, match="give 'cuda', and choose a GPU by CUDA_VISIBLE_DEVICES"):
         targets.where_of("model.py", torch.device("cuda", 1))
+
+
+def test_example_inputs_name_those_of_a_transformers_model() -> None:
+    example = {"past_time_features": torch.zeros(1, 8, 2), "past_observed_mask": torch.ones(1, 8).bool()}
+    options = targets._file_options("hf:time/config.json", example, None, "", "", "")
+    features, mask = parse_inputs(options)
+    assert (features.keyword, features.shape, features.dtype) == ("past_time_features", (1, 8, 2), "float32")
+    assert (mask.keyword, mask.dtype) == ("past_observed_mask", "bool")
+    with pytest.raises(UsageError, match="brings its own inputs"):
+        targets._file_options("time/model.py", example, None, "", "", "")

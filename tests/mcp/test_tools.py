@@ -233,6 +233,18 @@ def test_what_cannot_be_done_is_a_sentence(
     using(workbench, work)
 
 
+def test_inputs_by_name_reach_the_frontend(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def profile(_: Workbench, target: str, options: FrontendOptions, on_event: object) -> NoReturn:
+        raise UsageError(f"{target} with {options.inputs}")
+
+    async def work(client: Client) -> None:
+        said = await refusal(client, "profile_model", target="hf:c.json", inputs=["mask=1,8:int64"])
+        assert "hf:c.json with ('mask=1,8:int64',)" in said
+
+    monkeypatch.setattr(Workbench, "profile", profile)
+    using(workbench, work)
+
+
 def test_an_error_of_the_machine_is_a_sentence(workbench: Workbench) -> None:
     with pytest.raises(ToolError, match="No space left on device"), ServerState(workbench).reading():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
