@@ -27,8 +27,9 @@ class Notebook(Live):
     def __init__(self) -> None:
         from rich.console import Console
 
+        self._printed = io.StringIO()
         self._console = Console(
-            file=io.StringIO(), record=True, width=NOTEBOOK_COLUMNS, force_jupyter=False, force_terminal=False
+            file=self._printed, record=True, width=NOTEBOOK_COLUMNS, force_jupyter=False, force_terminal=False
         )
         super().__init__(self._console)
         self._handle: Any = None
@@ -51,6 +52,8 @@ class Notebook(Live):
 
         self._drawn = time.monotonic()
         self._console.print(self._render())
+        self._printed.seek(0)  # the page is what the console recorded
+        self._printed.truncate()
         page = HTML(self._console.export_html(inline_styles=True, code_format=_PRE))
         if self._handle is None:
             self._handle = display(page, display_id=True)

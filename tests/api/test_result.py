@@ -175,6 +175,14 @@ def test_a_metric_of_any_name_is_kept_in_any_locale(tmp_path: Path) -> None:
     assert f"{name} = pickle" in Path(file).read_bytes().decode()
 
 
+def test_a_notebook_keeps_no_old_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda value, **_: shown.append(value))
+    with Notebook() as view:
+        assert "starting" in shown[-1].data
+        assert view._printed.getvalue() == ""
+
+
 def test_a_subclass_of_the_kernels_shell_is_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not in_notebook()
     shell = type("Shell", (type("ZMQInteractiveShell", (), {}),), {})  # as Colab has it
