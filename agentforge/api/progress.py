@@ -7,8 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentforge.schema import UsageError
+from agentforge.schema import IntentWritten, UsageError
+from agentforge.views import text as _text
 from agentforge.views.live import Lines, Live, View, on_stderr
+from agentforge.visible import visible
 
 if TYPE_CHECKING:
     from agentforge.schema import Event
@@ -43,7 +45,11 @@ class Notebook(Live):
         self._draw()
 
     def __call__(self, event: Event) -> None:
+        from IPython.display import display
+
         self.run_state.apply(event)
+        if isinstance(event, IntentWritten):
+            display({"text/plain": visible(_text.reference(event.reference))}, raw=True)
         if time.monotonic() - self._drawn >= REDRAW_S:
             self._draw()
 

@@ -22,7 +22,7 @@ from agentforge.api.result import Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
 from agentforge.api.verify import verify
-from agentforge.schema import Bottleneck, Interval, MachineError, UsageError
+from agentforge.schema import Bottleneck, IntentWritten, Interval, MachineError, UsageError
 from agentforge.views.live import Lines, View
 from tests.store.nouns import bottleneck, evaluation
 
@@ -181,6 +181,15 @@ def test_a_notebook_keeps_no_old_page(monkeypatch: pytest.MonkeyPatch) -> None:
     with Notebook() as view:
         assert "starting" in shown[-1].data
         assert view._printed.getvalue() == ""
+
+
+def test_a_notebook_shows_the_reference_that_a_model_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda value, **_: shown.append(value))
+    with Notebook() as view:
+        view(IntentWritten(reference="class Model: ..."))
+    (text,) = (value["text/plain"] for value in shown if isinstance(value, dict))
+    assert "class Model: ..." in text
 
 
 def test_a_subclass_of_the_kernels_shell_is_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
