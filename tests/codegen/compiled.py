@@ -68,7 +68,7 @@ def load(files: Sequence[SourceFile], folder: Path, flags: Sequence[str] = ()) -
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         (folder / file.path).write_text(file.content)
-    (folder / "solution.json").write_text(json.dumps({"flags": list(flags)}))
+    (folder / "solution.json").write_text(json.dumps({"language": "cpp", "flags": list(flags)}))
     sys.modules.setdefault("agentforge_cpp", runtime)
     spec = importlib.util.spec_from_file_location(f"generated_{abs(hash(folder))}", folder / "model_new.py")
     assert spec is not None
