@@ -36,6 +36,26 @@ CASES: dict[str, tuple[str, list[torch.Tensor]]] = {
 }
 
 
+CASTS: dict[str, tuple[str, list[torch.Tensor]]] = {
+    "half to float": ("return x0.float() @ x1.float(), x0 + 1", [randn(8, 16).half(), randn(16, 8).half()]),
+    "bfloat16 beside float": (
+        "return x0.to(x1.dtype) @ x1 + 1",
+        [randn(8, 16).bfloat16(), randn(16, 8)],
+    ),
+    "float to half": ("return (x0.half() @ x1.half()).relu()", [randn(8, 16), randn(16, 8)]),
+    "narrow integers": (
+        "return (x0.long() @ x1.long()) * 2",
+        [torch.full((4, 4), 70_000, dtype=torch.int32)] * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASTS)
+def test_a_library_call_gets_its_arguments_as_they_were_cast(name: str, tmp_path: Path) -> None:
+    body, inputs = CASTS[name]
+    check(body, inputs, tmp_path, magnitude=8.0)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_read_as_the_library_stores_them(name: str, tmp_path: Path) -> None:
     body, inputs = CASES[name]

@@ -365,12 +365,12 @@ class Lowering:
         return TensorArg(buffer, buffer.shape, buffer.strides, 0)
 
     def _window(self, lazy: Lazy) -> TensorArg | None:
-        """A tensor as a strided window of a buffer; None if it is computed or reversed."""
+        """A tensor as a strided window of a buffer; None if it is computed, cast or reversed."""
         found = strided_view(self.pool, lazy)
         if found is None or min(found[1], default=0) < 0:  # torch has no negative strides
             return None
-        name, strides, offset = found
-        return TensorArg(self.buffers[name], lazy.shape, strides, offset)
+        buffer = self.buffers[found[0]]
+        return TensorArg(buffer, lazy.shape, *found[1:]) if buffer.dtype == lazy.dtype else None
 
 
 def _result_of(operator: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
