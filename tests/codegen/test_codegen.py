@@ -234,6 +234,9 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
         ("return x0.round(decimals=40)", [randn(3)], "40 decimals"),
         ("return x0 @ x0", [randn(3, 3)], "no kernel"),
         ("return x0 * 2", [randn(0, 3)], "empty"),
+        ("return x0[:, :0].sum(1)", [randn(4, 3)], "a tensor is empty"),
+        ("return x0 + torch.ones(0).sum()", [randn(3)], "a tensor is empty"),
+        ("return x0[:0] * 2, x0 + 1", [randn(4, 3)], "a tensor is empty"),
         ("x0.mul_(2)\nreturn x0", [randn(3)], "changes its inputs"),
         ("return x0 // x1", [integers(1, 9, 4), integers(1, 9, 4)], "may be zero"),
         ("return x0 % x1", [integers(1, 9, 4), integers(1, 9, 4)], "may be zero"),
@@ -253,6 +256,11 @@ def test_refusals_name_the_reason(body: str, inputs: list[torch.Tensor], reason:
     definition, workload = problem(body, inputs)
     with pytest.raises(CannotCode, match=reason):
         generate(definition, (workload,), Options())
+
+
+def test_empty_parts_of_a_concatenation(tmp_path: Path) -> None:
+    body = "return torch.cat((x0[:, :0] + 1, x0 * 2, x0[:, 4:4].neg(), x0), 1) + 1"
+    check(body, [randn(3, 9)], tmp_path)
 
 
 def test_arguments_in_containers_are_refused() -> None:

@@ -165,7 +165,13 @@ class Pool:
         body: Callable[[Position, Position, Expr | None], Expr],
         dtype: torch.dtype,
     ) -> Lazy:
-        """Register a reduction; return its result as a tensor of shape `kept`."""
+        """Register a reduction; return its result as a tensor of shape `kept`.
+
+        Raises:
+            CannotCode: nothing is reduced.
+        """
+        if 0 in reduced:
+            raise CannotCode("a tensor is empty")
         node = Reduction(len(self.reductions), op, kind, tuple(kept), tuple(reduced), body, dtype)
         self.reductions.append(node)
 

@@ -154,6 +154,8 @@ class Lowering:
         return self._kernel([lazy])[0]
 
     def _kernel(self, lazies: Sequence[Lazy]) -> list[Buffer]:
+        if any(lazy.numel == 0 for lazy in lazies):
+            raise CannotCode("a tensor is empty")
         self._store_unplaced(lazies)
         nest = build_nest(self.pool, lazies, self.options)
         buffers: list[Buffer] = []
