@@ -103,6 +103,26 @@ def test_sizes_for_which_the_reference_does_something_else_are_refused(name: str
         torch.testing.assert_close(got, old(x))
 
 
+@pytest.mark.parametrize("body", ["return x0 + x1", "return (x0 + x1).softmax(-1)"])
+def test_streamed_rows_may_be_longer_than_those_that_a_program_was_made_from(
+    body: str, tmp_path: Path
+) -> None:
+    sizes = (200, 431, 600, 1000, 2000)
+    inputs = {n: [torch.randn(512, n), torch.randn(n)] for n in (*sizes, 1500)}
+    definition, _ = problem(body, inputs[200])
+    workloads = tuple(Workload(name=str(n), inputs=problem(body, inputs[n])[1].inputs) for n in sizes)
+    options = Options(threads=2, nontemporal="on", stage="off")
+    files = generate(definition, workloads, options)
+    kernels = next(f.content for f in files if f.path == "kernel.cpp").split('extern "C"')
+    written = [line for k in kernels if "int64_t n0" in k for line in k.splitlines() if "tile0[c" in line]
+    assert written
+    assert all("- (low)]" in line for line in written)
+    new = load(files, tmp_path, flags_of(options))
+    x, y = inputs[1500]
+    expected = x + y if "softmax" not in body else (x + y).softmax(-1)
+    torch.testing.assert_close(new(x, y), expected)
+
+
 @pytest.mark.parametrize("sizes", [(4, 64, 700), (4, 4, 4)])
 def test_numbers_choose_the_program(sizes: tuple[int, ...], tmp_path: Path) -> None:
     """One number for all sizes, or one size with several numbers."""

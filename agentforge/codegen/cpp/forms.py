@@ -71,7 +71,7 @@ class KernelWriter(RowKernels):
                 w.add(f"const int64_t low = (part % {tiles}) * {self.options.tile};")
                 w.add(f"const int64_t high = std::min<int64_t>(low + {self.options.tile}, {inner.extent});")
                 self._inner_stores(values, p, levels.get(1, []), "low", "high")
-            elif self._streamed(p) and inner.extent > self.options.tile:
+            elif self._streamed(p):
                 with self._tile_loop(inner):
                     self._inner_stores(values, p, levels.get(1, []), "low", "high")
             else:

@@ -171,7 +171,8 @@ class KernelParts:
         nodes = levels.get(len(p.loops), [])
         inner = p.loops[-1]
         low, high = ("chunk_low", "chunk_high") if inner is chunked else span
-        if inner.extent > self.options.tile:
+        # Streamed rows may be longer than a tile if the program is also for other sizes.
+        if inner.extent > self.options.tile or self._streamed(p):
             with self._tile_loop(inner, low, high):
                 self._innermost(values, p, nodes, keep, "low", "high")
         else:
