@@ -162,6 +162,14 @@ def test_rows_with_infinities(tmp_path: Path) -> None:
     check("return x0.softmax(-1)", [x], tmp_path / "online", online=True, tile=64)
 
 
+@pytest.mark.parametrize("shape", [(), (7, 1)])
+def test_values_of_a_row_are_written_once_if_maximum_and_sum_are_one_pass(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    body = "return (x0 * (x1 * 2)).softmax(-1)"
+    check(body, [randn(7, 300), randn(shape)], tmp_path, online=True, tile=64)
+
+
 KNOBS: list[dict[str, Any]] = [
     {"online": True, "tile": 64},
     {"nontemporal": "on", "stage": "all", "tile": 64, "prefetch": 512},

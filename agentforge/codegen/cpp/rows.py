@@ -116,8 +116,9 @@ class RowKernels(KernelParts):
         kind, wide = CTYPES[m.kind], CTYPES[self._total_kind(s)]
         w.add(f"{kind} sum{m.number} = {identity(m, m.kind)};", f"{wide} sum{s.number} = 0;")
         reference[m.number] = f"sum{m.number}"
+        outer = write_values(w, values, [x], peak.loops)
         first = values.fork()
-        outer = write_values(w, first, [x], peak.loops)
+        values.levels.pop(inner)
         with self._tile_loop(inner):
             w.add(f"const {kind} before = sum{m.number};")
             self._innermost(first, peak, outer.get(1, []), {}, "low", "high")
