@@ -271,6 +271,49 @@ def test_empty_parts_of_a_concatenation(tmp_path: Path) -> None:
     check(body, [randn(3, 9)], tmp_path)
 
 
+UNSAVED = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(8))
+        self.register_buffer("shift", torch.tensor([0.1, -float("inf"), 2.5, 1e-40] * 2), persistent=False)
+        self.register_buffer("kept", torch.arange(8.0))
+        self.register_buffer("mask", torch.ones(SIZE, SIZE, dtype=torch.bool).tril(), persistent=False)
+        self.register_buffer("unread", torch.ones(90, 90), persistent=False)
+
+    def forward(self, x0):
+        return (x0 * self.scale + self.shift + self.kept) * self.mask[3, :8]
+
+
+def get_inputs():
+    return []
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_small_buffers_that_no_state_dict_has_are_in_the_source(tmp_path: Path) -> None:
+    x = torch.rand(4, 8)
+    definition, workload = problem("return x0", [x])
+    definition = definition.model_copy(update={"reference": UNSAVED.replace("SIZE", "8")})
+    new = load(generate(definition, (workload,), Options(threads=2)), tmp_path)
+    old = load_problem(definition).build(0)
+    new.load_state_dict(old.state_dict())
+    torch.testing.assert_close(new(x), old(x), rtol=0, atol=1e-6, equal_nan=True)
+
+
+def test_a_large_buffer_that_no_state_dict_has_is_refused() -> None:
+    definition, workload = problem("return x0", [torch.rand(4, 8)])
+    definition = definition.model_copy(update={"reference": UNSAVED.replace("SIZE", "99")})
+    with pytest.raises(CannotCode, match="the buffer mask is not saved"):
+        generate(definition, (workload,), Options())
+
+
 def test_arguments_in_containers_are_refused() -> None:
     definition, workload = problem("return x0 + 1", [randn(4)])
     item = workload.inputs[0].model_copy(update={"name": "x0.0"})

@@ -18,6 +18,10 @@ _KEEP_WHOLE = ("scaled_dot_product", "_flash_attention", "_efficient_attention",
 """Operators whose vendor implementation is faster than kernels made from their decomposition."""
 
 
+_MOST_UNSAVED = 1024
+"""Elements of a buffer whose value a source may contain."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter or buffer of the reference's state."""
@@ -26,6 +30,8 @@ class Parameter:
     shape: tuple[int, ...]
     dtype: torch.dtype
     buffer: bool
+    unsaved: torch.Tensor | None = None
+    """Value of a buffer that the state_dict lacks; zeros if nothing reads it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def trace(definition: Definition, workload: Workload) -> Traced:
 
     Raises:
         CannotCode: the reference cannot be traced (data-dependent control flow), takes containers, returns
-            no tensor, or changes its inputs.
+            no tensor, changes its inputs, or reads a large buffer that its state_dict lacks.
     """
     if workload.nested:
         raise CannotCode("an input is a list, tuple or dict")
@@ -98,8 +104,25 @@ def trace(definition: Definition, workload: Workload) -> Traced:
     _note_constants(traced)
     if any(node.target is torch.ops.aten.copy_.default for node in traced.graph.nodes):
         raise CannotCode("the reference changes its inputs")
-    parameters = tuple(Parameter(n, tuple(t.shape), t.dtype, n in buffers) for n, t in state.items())
+    missing = buffers - model.state_dict().keys()
+    unsaved = {
+        name: _unsaved(name, state[name].detach(), node)
+        for name, node in zip(names, traced.graph.find_nodes(op="placeholder"), strict=False)
+        if name in missing
+    }
+    parameters = tuple(
+        Parameter(n, tuple(t.shape), t.dtype, n in buffers, unsaved.get(n)) for n, t in state.items()
+    )
     return Traced(traced.graph, parameters, tuple(tensors), output_is_tuple[0])
+
+
+def _unsaved(name: str, value: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
+    """The value of a buffer that the state_dict lacks, by its placeholder; zeros if nothing reads it."""
+    if not node.users:
+        return torch.zeros_like(value)
+    if value.numel() > _MOST_UNSAVED:
+        raise CannotCode(f"the buffer {name} is not saved")
+    return value
 
 
 def _note_constants(traced: torch.fx.GraphModule) -> None:

@@ -14,6 +14,7 @@ from agentforge.problems.sizes import value_of
 from agentforge.resources import resource
 from agentforge.schema import Definition, ScalarInput, SourceFile, TensorInput, Workload
 
+from ..capture.trace import Parameter
 from ..ir.expr import Access, walk
 from ..ir.lazy import Buffer, dense_strides
 from ..ir.nest import Pass
@@ -104,7 +105,7 @@ def model_facts(cases: Sequence[Case], scripts: list[dict[str, Any]], title: str
         "cases": scripts,
         "general": [],
         "parameters": [
-            {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
+            {"name": p.name, "tensor": _initial(p), "buffer": p.buffer, "saved": p.unsaved is None}
             for p in first.parameters
         ],
         "forward": _forward(cases[0].workload),
@@ -112,6 +113,14 @@ def model_facts(cases: Sequence[Case], scripts: list[dict[str, Any]], title: str
         "scalars": [i.name for i in cases[0].workload.inputs if isinstance(i, ScalarInput)],
         "general_scalars": scalars_of(cases[0].workload),
     }
+
+
+def _initial(parameter: Parameter) -> str:
+    """Python of a parameter's first value: the state_dict brings another one if it is saved."""
+    value = parameter.unsaved
+    if value is None or not value.any():
+        return f"torch.zeros({parameter.shape}, dtype={parameter.dtype})"
+    return f"torch.tensor({_python(value.tolist())}, dtype={parameter.dtype})"
 
 
 def scalars_of(workload: Workload) -> tuple[str, ...]:
