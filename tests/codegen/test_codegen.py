@@ -361,6 +361,11 @@ def test_an_index_out_of_bounds_raises_as_in_torch(name: str, tmp_path: Path) ->
     compare(new, reference, [table, indices, *rest])
 
 
+def test_positions_of_extremes_of_all_elements_keep_dimensions(tmp_path: Path) -> None:
+    body = "return x0.argmax(keepdim=True), x0.argmin(keepdim=True) + 1, x0[0].argmax(keepdim=True)"
+    check(body, [randn(5, 19)], tmp_path)
+
+
 def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     body = (
         "h = x0 * 1000003\n"

@@ -141,7 +141,8 @@ def arg_extreme(pool: Pool, op: str, source: Lazy, dim: int | None, keepdim: boo
     index = reduce_dims(pool, "min", places, [axis], True, torch.int64)
     if keepdim and not whole:
         return value, index
-    shape = () if whole else tuple(s for d, s in enumerate(flat.shape) if d != axis)
+    rest = tuple(s for d, s in enumerate(flat.shape) if d != axis)
+    shape = (1,) * len(source.shape) if keepdim else rest
     return VIEWS["reshape"](pool, shape, [value]), VIEWS["reshape"](pool, shape, [index])
 
 
