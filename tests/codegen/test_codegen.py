@@ -377,6 +377,12 @@ def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     check(body, [large, small, integers(0, 256, 6, 40).byte()], tmp_path)
 
 
+def test_comparisons_of_half_types_round_their_number(tmp_path: Path) -> None:
+    body = "return tuple(y for x in (x0, x1) for y in (x <= 0.7, x > 0.3, x == 0.1, x < 70000, x >= 5, x != 1))"
+    x = torch.tensor([0.1, 0.3, 0.7, 1.0, 5.0, float("inf"), float("nan"), 65504.0])
+    check(body, [x.half(), x.bfloat16()], tmp_path)
+
+
 def test_negated_constants(tmp_path: Path) -> None:
     body = "return tuple(-torch.full_like(x0, c) * x0 for c in (-float('inf'), float('inf'), -0.0, -2.5))"
     check(body, [torch.rand(40) + 1], tmp_path)

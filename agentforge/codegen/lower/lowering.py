@@ -20,7 +20,7 @@ from ..ir.options import Options
 from ..ir.placement import strided_view, unplaced_reductions
 from .composites import POOLS
 from .norms import Norms
-from .pointwise import build_pointwise, is_pointwise, operand_kind
+from .pointwise import as_compared, build_pointwise, is_pointwise, operand_kind
 from .products import goes_on, has_one_reader, name_of, one_row_product, reads_rows
 from .reductions import REDUCTIONS
 from .views import VIEWS
@@ -278,6 +278,7 @@ class Lowering:
             return self.composites.clamp(fake, args[0], low, high)
         originals = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
         kind = operand_kind(originals, fake.dtype, name)
+        args = as_compared(name, originals, args)
         tensors = [a for a in args if isinstance(a, Lazy)]
         if name in ("isnan", "isinf"):
             kind = tensors[0].kind

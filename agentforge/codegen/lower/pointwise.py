@@ -27,6 +27,9 @@ _SHIFTS = {
     "__lshift__": "<<", "bitwise_left_shift": "<<", "__rshift__": ">>", "bitwise_right_shift": ">>",
 }  # fmt: skip
 
+HALVES = (torch.float16, torch.bfloat16)
+"""Types of floating-point numbers whose arithmetic is fp32."""
+
 Builder = Callable[[Arena, list[Expr], str, dict[str, Any]], Expr]
 """Arguments: arena, operands in the operation's kind, that kind, keyword arguments."""
 
@@ -53,6 +56,18 @@ def operand_kind(operands: Sequence[Any], result: torch.dtype, name: str) -> str
         promoted = torch.result_type(tensors[0], operands[1]) if len(operands) > 1 else tensors[0].dtype
         return kind_of(promoted)
     return kind_of(result)
+
+
+def rounded(number: float, dtype: torch.dtype) -> float:
+    """The value of a number as an element of a dtype."""
+    return float(torch.tensor(number, dtype=torch.float64).to(dtype))
+
+
+def as_compared(name: str, originals: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Arguments of an operator: a comparison with a half tensor rounds its number, as in torch."""
+    if name in _COMPARE and isinstance(args[1], (int, float)) and originals[0].dtype in HALVES:
+        return [args[0], rounded(args[1], originals[0].dtype)]
+    return list(args)
 
 
 def build_pointwise(arena: Arena, name: str, values: list[Expr], kind: str, extra: dict[str, Any]) -> Expr:
