@@ -36,6 +36,10 @@ CASES: dict[str, tuple[str, list[torch.Tensor]]] = {
         "return x0.sum(), (x0 * x1).mean(-1), x0.amax(), F.mse_loss(x0, x1), x0.softmax(-1)",
         [_randn(2, 70_000), _randn(2, 70_000)],
     ),
+    "casts to half types": (
+        "return x0.half().float(), x0.bfloat16().t().float() * 2, x0.half() > 0.1",
+        [_randn(6, 40)],
+    ),
     "several blocks": ("return F.gelu(x0 + x1) * x2", [_randn(37, 91), _randn(91), _randn(37, 91)]),
     "integers": (
         "return (x0 // -7, x0 % -7, torch.fmod(x0, -7), torch.div(x0, -7, rounding_mode='trunc'), x1 % 0.7,\n"

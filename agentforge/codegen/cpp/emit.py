@@ -213,11 +213,14 @@ class Values:
         if node.op == "checked":
             return f"af::checked({args[0]}, {node.attr[0]}, {node.attr[1]})"
         if node.op == "narrow":
-            return f"int64_t({node.attr}_t({args[0]}))"
+            return _NARROWED.get(node.attr, f"int64_t({node.attr}_t({{0}}))").format(*args)
         return _SYMBOLS[node.op].format(*args)
 
 
 _FUNCTIONS = {"round": "round_even", "fmod": "remainder_c", "remainder": "remainder_py"}
+_NARROWED = {
+    "float16": "af::from_half(af::to_half({0}))", "bfloat16": "af::from_bfloat16(af::to_bfloat16({0}))",
+}  # fmt: skip
 _SYMBOLS = {
     "neg": "-{0}", "not": "!{0}", "and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}",
     "bitand": "{0} & {1}", "bitor": "{0} | {1}", "bitxor": "{0} ^ {1}",

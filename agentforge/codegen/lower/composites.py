@@ -10,9 +10,10 @@ import torch
 from agentforge.schema import CannotCode
 
 from ..capture.trace import fake_of
-from ..ir.expr import Expr
+from ..ir.expr import Expr, constant
 from ..ir.lazy import Lazy, Pool, kind_of
-from .pointwise import build_pointwise
+from .pointwise import HALVES, build_pointwise, rounded
+from .products import name_of
 from .reductions import arg_extreme, pool_windows, reduce_dims, softmax, variance
 from .views import VIEWS
 
@@ -89,6 +90,27 @@ class Composites:
         source: Lazy = args[1]
         fake = fake_of(node)
         return self.apply("clone", [source], fake.shape, fake.dtype)
+
+    def op__to_copy(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
+        """A cast; one to a half type rounds if its result is read in another type.
+
+        Otherwise it does not: arithmetic of half types is fp32, and a store rounds.
+        """
+        fake = fake_of(node)
+        arena, kind = self.pool.arena, kind_of(fake.dtype)
+        rounds = fake.dtype in HALVES and fake.dtype != args[0].dtype and _widened(node)
+
+        def build(v: list[Expr]) -> Expr:
+            value = arena.cast(v[0], kind)
+            if not rounds:
+                return value
+            if value.op == "const":
+                return arena.const(rounded(constant(value), fake.dtype), kind)
+            return arena.make("narrow", (value,), str(fake.dtype).removeprefix("torch."), kind)
+
+        return self.pool.pointwise(fake.shape, fake.dtype, [args[0]], build)
+
+    op_convert_element_type = op__to_copy
 
     def op_full(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         return self.constant(fake_of(node), args[1])
@@ -167,3 +189,17 @@ class Composites:
             return self._arg(op, args)
         source: Lazy = args[0]
         return reduce_dims(self.pool, op, source, range(len(source.shape)), False, source.dtype)
+
+
+def _widened(node: torch.fx.Node) -> bool:
+    """True if an operator whose result has another type reads a tensor or a view of it."""
+    seen, queue = {node}, [node]
+    while queue:
+        for reader in queue.pop().users:
+            value = reader.meta.get("val")
+            if isinstance(value, torch.Tensor) and value.dtype != fake_of(node).dtype:
+                return True
+            if name_of(reader) in VIEWS and reader not in seen:
+                seen.add(reader)
+                queue.append(reader)
+    return False

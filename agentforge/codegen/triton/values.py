@@ -218,7 +218,7 @@ class Values:
         if node.op == "checked":
             return self._checked(node, args[0], vector)
         if node.op == "narrow":
-            return f"{args[0]}.to(tl.{node.attr}).to(tl.int64)"
+            return f"{args[0]}.to(tl.{node.attr}).to({_TYPES[node.kind]})"
         return _OPERATORS[node.op].format(*args)
 
     def _checked(self, node: Expr, index: str, vector: bool) -> str:
