@@ -257,6 +257,7 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
         ("return x0 << x1", [integers(1, 9, 4), integers(1, 9, 4)], "by a constant below 64"),
         ("return x0 >> 64", [integers(1, 9, 4)], "by a constant below 64"),
         ("return x0 % 0", [integers(1, 9, 4)], "may be zero"),
+        ("return F.avg_pool2d(x0, 2) + 1", [integers(1, 9, 1, 4, 4)], "average pooling of integers"),
         ("return torch.div(x0, x1, rounding_mode='floor')", [randn(4), randn(4)], "floor of a quotient"),
     ],
 )
@@ -413,6 +414,23 @@ def test_rounding_to_decimals(tmp_path: Path) -> None:
     new, reference = build(body, [x, x.half()], tmp_path)
     for a, b in zip(new(x, x.half()), reference(x, x.half()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=0, equal_nan=True)
+
+
+def test_narrow_sums_that_other_rows_read_wrap(tmp_path: Path) -> None:
+    body = "s = x0.sum(1, dtype=torch.int32) // 3\nreturn x0 % 7 + (s + s.flip(0))[:, None]"
+    check(body, [integers(-(1 << 31), 1 << 31, 6, 40).int()], tmp_path)
+
+
+def test_maxima_of_windows_of_integers(tmp_path: Path) -> None:
+    x = integers(-9000, -1000, 1, 2, 9, 12)
+    check("return F.max_pool2d(x0, 3, 2, 1), F.max_pool2d(x1, 3, 2, 1)", [x, x.int()], tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:var")
+def test_a_variance_without_degrees_of_freedom(tmp_path: Path) -> None:
+    x = randn(2, 40)
+    x[:, 3] = 1.5
+    check("return x0.var(0, correction=2), x0.var(0, correction=3)", [x], tmp_path)
 
 
 def test_shifts_of_every_width(tmp_path: Path) -> None:

@@ -178,8 +178,9 @@ class Pool:
         def load(position: Position, mask: Expr | None) -> Expr:
             if node.stored is not None:
                 linear = ravel(position, node.kept)
-                return self.arena.load(Access(node.stored.name, linear), mask, kind)
-            value = self.arena.make("reduced", (), Ref(node.number, position), kind)
+                value = self.arena.load(Access(node.stored.name, linear), mask, kind)
+            else:
+                value = self.arena.make("reduced", (), Ref(node.number, position), kind)
             return self._narrowed(value, dtype) if op in ("sum", "prod") else value
 
         return Lazy(node.kept, dtype, load)

@@ -55,7 +55,7 @@ def reduce_dims(
 def scaled(pool: Pool, source: Lazy, divisor: float) -> Lazy:
     """Divide every element by a number."""
     arena = pool.arena
-    factor = arena.const(1.0 / divisor if divisor else float("nan"), source.kind)
+    factor = arena.const(1.0 / divisor if divisor else float("inf"), source.kind)
     return pool.pointwise(source.shape, source.dtype, [source], lambda v: binary(arena, "*", v[0], factor))
 
 
@@ -225,9 +225,12 @@ def pool_windows(
 
         return pool.reduction(op, source.kind, shape, size, body, source.dtype)
 
-    result = windows(source, padding, float("-inf") if op == "max" else 0.0)
     if op == "max":
-        return result
+        least = float("-inf") if source.kind in "fd" else torch.iinfo(source.dtype).min
+        return windows(source, padding, least)
+    if source.kind not in "fd":
+        raise CannotCode("average pooling of integers is not supported")
+    result = windows(source, padding, 0.0)
     if divisor or not (ceil_mode or (any(padding) and not counts_padding)):
         return scaled(pool, result, divisor or prod(size))
     one = pool.arena.const(1.0, source.kind)
