@@ -382,7 +382,8 @@ def test_casts_to_half_types_round(tmp_path: Path) -> None:
     body = (
         "h = x0.half()\n"
         "return (h.float(), x0.bfloat16().t().float() * 2, h + x0, torch.cat((h, x0)),\n"
-        "    x1.bfloat16().double(), x0.to(torch.bfloat16).half().float(), h == x0, h * 1, x0 - torch.full_like(x0, 0.1).half())"
+        "    x1.bfloat16().double(), x0.to(torch.bfloat16).half().float(), h == x0, h * 1,\n"
+        "    x0 - torch.full_like(x0, 0.1).half())"
     )
     inputs = [randn(6, 40) * 100, randn(6, 40, dtype=torch.float64)]
     new, reference = build(body, inputs, tmp_path)
@@ -406,6 +407,14 @@ def test_comparisons_of_half_types_round_their_number(tmp_path: Path) -> None:
 def test_negated_constants(tmp_path: Path) -> None:
     body = "return tuple(-torch.full_like(x0, c) * x0 for c in (-float('inf'), float('inf'), -0.0, -2.5))"
     check(body, [torch.rand(40) + 1], tmp_path)
+
+
+def test_quotients_that_become_integers_are_exact(tmp_path: Path) -> None:
+    body = "return torch.floor(x0 / 41), (x0 / 47).long(), torch.div(x0, 49, rounding_mode='trunc'), x0 / 3"
+    x = torch.arange(1000.0)
+    new, reference = build(body, [x], tmp_path, grain=1)
+    for a, b in zip(new(x), reference(x), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_rounding_to_decimals(tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ STRICT_FLAGS = ("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-fno
 """Forbid reassociation and approximations, but keep what vectorisation needs."""
 
 
+_TO_INTEGERS = frozenset({"ceil", "floor", "fmod", "remainder", "round", "trunc"})
+"""Functions with steps at integers."""
+
+
 @dataclass(frozen=True)
 class Case:
     """The program for one workload."""
@@ -78,7 +82,12 @@ def render(
     kernels += [kernel for program in general for kernel in program.kernels]
     title = title_of(definition)
     shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in cases[0].program.traced.inputs)
-    cpp = environment().get_template("program.cpp.j2").render(title=title, signature=shapes, kernels=kernels)
+    exact = options.math == "fast" and any(_cuts_quotients(case.program) for case in cases)
+    cpp = (
+        environment()
+        .get_template("program.cpp.j2")
+        .render(title=title, signature=shapes, kernels=kernels, exact_quotients=exact)
+    )
     python = (
         environment()
         .get_template("model_new.py.j2")
@@ -90,6 +99,15 @@ def render(
         SourceFile(path="kernel.cpp", content=cpp),
         SourceFile(path="vector_math.h", content=header),
     )
+
+
+def _cuts_quotients(program: Program) -> bool:
+    """True if kernels divide and make integers: a quotient by way of a reciprocal can be just below one."""
+    nests = [step.nest for step in program.steps if isinstance(step, LoopKernel)]
+    nodes = list(walk(root for nest in nests for s in nest.passes for p in s for root in p.roots))
+    divides = any(n.op == "bin" and n.attr == "/" and n.kind in "fd" for n in nodes)
+    casts = any(n.op == "cast" and n.kind == "i" and n.args[0].kind in "fd" for n in nodes)
+    return divides and (casts or any(n.op == "call" and n.attr in _TO_INTEGERS for n in nodes))
 
 
 def title_of(definition: Definition) -> str:
