@@ -116,6 +116,10 @@ def test_scores_that_are_wanted_themselves_are_refused() -> None:
 
 ADDED = "scores = aten.div.Tensor(scores, 2.5)\nscores = aten.add.Tensor(scores, mask)"
 FILLED = 'scores = aten.masked_fill.Scalar(scores, mask, -float("inf"))'
+COMPARED = "mask = aten.eq.Scalar(mask, 0)\n" + FILLED
+"""A mask of floats becomes boolean."""
+CAST = "mask = aten.mul.Tensor(aten.to.dtype(mask, torch.float32), -9.0)\n" + ADDED
+"""A boolean mask is added as floats."""
 UNMASKED = "scores = aten.mul.Tensor(scores, 0.3)"
 
 
@@ -134,12 +138,12 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def build(body: str) -> tuple[Any, Any]:
         problem = definition(body)
-        dtypes = (DType.FLOAT32, DType.BOOL) if body == FILLED else (DType.FLOAT32,)
+        dtypes = (DType.FLOAT32, DType.BOOL) if body in (FILLED, CAST) else (DType.FLOAT32,)
         files = flash_attention(problem, workload(*dtypes), queries=24, keys=32)
         new = load(files, tmp_path_factory.mktemp("attention"))
         return import_source(problem.reference, "reference_attention").Model(), new
 
-    return {body: build(body) for body in (ADDED, FILLED, UNMASKED)}
+    return {body: build(body) for body in (ADDED, FILLED, COMPARED, CAST, UNMASKED)}
 
 
 @pytest.mark.parametrize(
@@ -167,6 +171,8 @@ def test_kernel_agrees_with_the_reference(
         (ADDED, torch.randn(queries, 1)),
         (FILLED, mask < 0),
         (FILLED, per_head),
+        (COMPARED, torch.exp(mask)),
+        (CAST, per_head),
         (UNMASKED, mask),
     ):
         reference, new = kernels[body]

@@ -65,7 +65,8 @@ def flash_attention(
     traced = _fused(definition)
     if any(_type_of(n) not in (None, torch.float32, torch.bool) for n in traced.graph.nodes):
         raise CannotCode("the kernel computes in float32 only")
-    additive = "bool" not in dtypes
+    mask = next(n.kwargs["attn_mask"] for n in traced.graph.nodes if "attn_mask" in n.kwargs)
+    additive = not isinstance(mask, Node) or mask.target is not _aten.logical_not.default
     chosen = {
         "queries": queries,
         "keys": keys,
