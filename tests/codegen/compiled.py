@@ -35,6 +35,10 @@ def get_init_inputs():
 """
 
 
+def integers(low: int, high: int, *shape: int) -> torch.Tensor:
+    return torch.randint(low, high, shape)
+
+
 def problem(body: str, inputs: Sequence[torch.Tensor]) -> tuple[Definition, Workload]:
     names = [f"x{i}" for i in range(len(inputs))]
     lines = "\n".join(f"        {line}" for line in body.strip().splitlines())
