@@ -155,7 +155,6 @@ def test_progress_suits_the_place() -> None:
         view_for("always")  # type: ignore[arg-type]
 
 
-
 def test_an_artifact_is_read_in_any_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plan.json").write_text('{"mode": "größe"}', encoding="utf-8")
     (tmp_path / "report.json").write_text('{"model": "融合"}', encoding="utf-8")
