@@ -58,5 +58,5 @@ def resume(
         found = find_device(kind, settings.cache, before_run(on_event))
         where = with_threads(found, settings.referee.threads)
         check_device(run, where)
-        check_permission(kept and kept.permission, run.kind, where)
+        check_permission(kept.permission if kept else None, run.kind, where)
         return execute(store, run, settings, where, out, on_event, budget=budget if limits else None)

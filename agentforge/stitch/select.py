@@ -282,8 +282,8 @@ class Selector:
 
         for kind, before, trial, faster in self._leave_out(best, kinds, lambda v: v.moves, try_without):
             if faster:
-                gain = f"{trial.score:.2f}x" if before.score else "right"
-                self._dropped[kind] = f"the quick verdict is {gain} without it and {outcome(before)} with it"
+                said = f"{trial.score:.2f}x" if before.score else "right"
+                self._dropped[kind] = f"the quick verdict is {said} without it and {outcome(before)} with it"
                 best = trial
         gain, without = (best.score, found[0].score) if found else (best.over_eager, 1.0)  # without: eager
         if gain <= without * (1 + NOISE / 2):
