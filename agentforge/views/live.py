@@ -134,7 +134,7 @@ class Live(View):
         return Group(text, *self._estimate(), *self._tables())
 
     def _estimate(self) -> list[RenderableType]:
-        """A bar with what is left of the search, if that is known."""
+        """A bar with the rest of the search, if it is known."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 

@@ -228,7 +228,7 @@ class RunState:
         return _Known()
 
     def _row(self, b: ProfiledBottleneck) -> Row:
-        """A row of a profile; one that is told again keeps its state and attempts."""
+        """A row of a profile; one of an earlier profile keeps its state and attempts."""
         from agentforge.schema import obstacle
 
         known = self.rows.get(b.hash)
