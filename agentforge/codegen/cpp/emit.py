@@ -185,6 +185,24 @@ class Values:
         pointer = self.renamed.get(access.buffer, access.buffer)
         return f"{pointer}[{self.index(access.index)}]"
 
+    def cast(self, node: Expr, value: str) -> str:
+        """C++ of a value in another kind; AVX2 has no vectors of 64-bit integers to convert to numbers."""
+        source, kind = node.args[0], CTYPES[node.kind]
+        if node.kind == "b":
+            return f"{value} != 0"
+        if source.kind == "i" and node.kind in "fd":
+            return f"{kind}(int32_t({value}))" if self.in_32_bits(source) else f"from_int64<{kind}>({value})"
+        return f"af::cast<{kind}, {CTYPES[source.kind]}>({value})"
+
+    def in_32_bits(self, node: Expr) -> bool:
+        """True if an integer's range is known to fit into an int32."""
+        if node.op in ("load", "masked_load"):
+            return self.buffers[node.attr.buffer].dtype.itemsize <= 4
+        if node.op == "index":
+            low, high = node.attr.bounds
+            return low >= -(2**31) and high < 2**31
+        return node.op == "narrow" or (node.op == "cast" and node.args[0].kind == "b")
+
     def expression(self, node: Expr) -> str:
         """C++ right-hand side of a value."""
         args = [self.name(a) for a in node.args]
@@ -198,12 +216,7 @@ class Values:
         if node.op == "at_least":
             return f"{self.index(node.attr[0])} >= {node.attr[1]}"
         if node.op == "cast":
-            source = node.args[0].kind
-            return (
-                f"{args[0]} != 0"
-                if node.kind == "b"
-                else f"af::cast<{CTYPES[node.kind]}, {CTYPES[source]}>({args[0]})"
-            )
+            return self.cast(node, args[0])
         if node.op in ("bin", "cmp"):
             return f"{args[0]} {node.attr} {args[1]}"
         if node.op == "where":

@@ -1,0 +1,63 @@
+"""Generated loops: whether the compiler makes vector code of them, and whether all threads share them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agentforge.codegen import Options, flags_of, generate
+from agentforge.languages.cpp.shipped import agentforge_cpp as runtime
+from agentforge.languages.cpp.vectorised import read_report, vectorisation
+
+from .compiled import check, problem
+
+randn = torch.randn
+
+
+def kernels(body: str, inputs: Sequence[torch.Tensor], folder: Path | None = None, **knobs: Any) -> str:
+    """The generated C++; the sources are written to the folder, if given."""
+    definition, workload = problem(body, inputs)
+    files = generate(definition, (workload,), Options(**{"threads": 2, **knobs}))
+    if folder is not None:
+        for file in files:
+            (folder / file.path).write_text(file.content)
+    return next(f.content for f in files if f.path == "kernel.cpp")
+
+
+integers = torch.arange(-2048, 2048)
+CONVERSIONS: dict[str, tuple[str, list[torch.Tensor]]] = {
+    "a mask": ("return x0 + (1.0 - x1.float()) * -1e4", [randn(64, 4096), integers]),
+    "bytes": ("return x0.float() / 255", [integers.byte()]),
+    "positions": ("return torch.arange(4096).float() * x0", [randn(4096)]),
+    "double precision": ("return x0.double() * 0.5", [integers << 40]),
+    "wrapped": ("return (x0.to(torch.int16) * 3).float()", [integers << 10]),
+}
+
+
+@pytest.mark.skipif("clang" in os.environ.get("CXX", ""), reason="g++ writes the report")
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_integers_are_converted_in_vectors(name: str, tmp_path: Path) -> None:
+    body, inputs = CONVERSIONS[name]
+    kernels(body, inputs, tmp_path)
+    command, _ = runtime.commands("kernel.cpp", "kernel.so", flags_of(Options()), [])
+    command.append("-fopt-info-vec-optimized-missed=report.txt")
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+    metrics, findings = vectorisation(read_report(tmp_path / "report.txt") or "")
+    assert {m.name: m.value for m in metrics}["missed_loops"] == 0, findings
+
+
+def test_converted_integers_are_torchs(tmp_path: Path) -> None:
+    edges = torch.tensor([0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 - 1, -(2**53), 2**63 - 1])
+    wide = torch.cat([edges, -edges, torch.randint(-(2**53), 2**53, (200,))])
+    body = (
+        "return (x0.float() * 2, x0.double() * 2, x1.float() * 2, x2.float() * 2, (x0 > 0).float() * 2,\n"
+        "    torch.arange(4096).float() * 2, (x0 + 2**33).float() * 2)"
+    )
+    inputs = [wide, wide.int(), wide.byte()]
+    check(body, inputs, tmp_path)
