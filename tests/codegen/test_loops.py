@@ -61,3 +61,19 @@ def test_converted_integers_are_torchs(tmp_path: Path) -> None:
     )
     inputs = [wide, wide.int(), wide.byte()]
     check(body, inputs, tmp_path)
+
+
+SEAMS = {
+    "pad": "return F.pad(x0, (3, 3)) * 2",
+    "cat": "return torch.cat((x0, x0.tanh()), -1) * 2",
+    "rotation": "return torch.cat((-x0[..., 70:], x0[..., :70]), -1) * x0",
+}
+
+
+@pytest.mark.parametrize("name", SEAMS)
+def test_threads_share_the_segments_of_a_long_row(name: str, tmp_path: Path) -> None:
+    x = randn(1, 1, 40_000)
+    text = kernels(SEAMS[name], [x])
+    assert text.count("#pragma omp for") == text.count("for (int64_t part") > 1
+    for knobs in ({}, {"nontemporal": "on", "tile": 64}):
+        check(SEAMS[name], [x], tmp_path / str(len(knobs)), **knobs)

@@ -50,17 +50,24 @@ class KernelWriter(RowKernels):
             for store in segments[0].stores:
                 self._store(values, store)
             return
-        extent = segments[0].loops[-1].extent
-        tiles = -(-extent // self.options.tile) if len(segments) == 1 else 1
-        self._region(outer_count * tiles)
+        few = outer_count < self.options.threads
+        groups = [(p,) for p in segments] if few else [segments]
+        counts = [outer_count * self._tiles(group) for group in groups]
+        self._region(max(counts))
         with w.block(""):
             self._declare_tiles(segments)
-            self._parallel(outer_count * tiles)
-            with w.block(f"for (int64_t part = 0; part < {outer_count * tiles}; ++part)"):
-                if outer:
-                    self._decode("part" if tiles == 1 else f"(part / {tiles})", outer)
-                for p in segments:
-                    self._flat_segment(p, outer, tiles)
+            for group, count in zip(groups, counts, strict=True):
+                tiles = count // outer_count
+                self._parallel(max(counts), " nowait" if len(groups) > 1 else "")
+                with w.block(f"for (int64_t part = 0; part < {count}; ++part)"):
+                    if outer:
+                        self._decode("part" if tiles == 1 else f"(part / {tiles})", outer)
+                    for p in group:
+                        self._flat_segment(p, outer, tiles)
+
+    def _tiles(self, segments: Sequence[Pass]) -> int:
+        """Tiles of the innermost loop; segments that run together are not cut."""
+        return -(-segments[0].loops[-1].extent // self.options.tile) if len(segments) == 1 else 1
 
     def _flat_segment(self, p: Pass, outer: Sequence[Var], tiles: int) -> None:
         w, inner = self.writer, p.loops[-1]

@@ -41,9 +41,9 @@ class KernelParts:
     def _values(self, reference: dict[int, str], reference_level: int = 0) -> Values:
         return Values(self.buffers, lambda n: reference[n], reference_level, renamed=self.renamed)
 
-    def _parallel(self, count: int) -> None:
+    def _parallel(self, count: int, clause: str = "") -> None:
         if count > 1 and self.nest.elements >= self.options.grain:
-            self.writer.add(f"#pragma omp for schedule({self.options.schedule})")
+            self.writer.add(f"#pragma omp for schedule({self.options.schedule}){clause}")
 
     @cached_property
     def checks(self) -> bool:
