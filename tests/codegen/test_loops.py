@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from agentforge.codegen import Options, flags_of, generate
 from agentforge.languages.cpp.shipped import agentforge_cpp as runtime
 from agentforge.languages.cpp.vectorised import read_report, vectorisation
 
-from .compiled import check, problem
+from .compiled import as_tuple, build, check, compare, problem
 
 randn = torch.randn
 
@@ -77,3 +78,51 @@ def test_threads_share_the_segments_of_a_long_row(name: str, tmp_path: Path) -> 
     assert text.count("#pragma omp for") == text.count("for (int64_t part") > 1
     for knobs in ({}, {"nontemporal": "on", "tile": 64}):
         check(SEAMS[name], [x], tmp_path / str(len(knobs)), **knobs)
+
+
+image = randn(2, 32, 6, 7).to(memory_format=torch.channels_last)
+LAYOUTS: dict[str, tuple[str, list[torch.Tensor]]] = {
+    "kept": (
+        "return (F.relu(x0 + 1), x0 * x1 + x0.tanh(), x2.t() + 1, x3.permute(2, 0, 1) * 2,\n"
+        "    F.pad(x0, (1, 2)) * 2)",
+        [image, randn(32, 1, 1), randn(40, 33), randn(5, 7, 33)],
+    ),
+    "beside products": (
+        "h = F.relu(F.conv2d(x0, x1)) + 1\nreturn h, torch.sigmoid(F.conv2d(h, x2))",
+        [image, randn(16, 32, 3, 3), randn(32, 16, 1, 1)],
+    ),
+    "asked for": (
+        "h = x0.t() + 1\nreturn h.contiguous(), h @ x0, F.relu(x1).contiguous()", [randn(40, 33), image],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_outputs_have_the_strides_of_torchs(name: str, tmp_path: Path) -> None:
+    body, inputs = LAYOUTS[name]
+    new, reference = build(body, inputs, tmp_path)
+    compare(new, reference, inputs)
+    strides = [[t.stride() for t in as_tuple(m(*inputs))] for m in (new, reference)]
+    assert strides[0] == strides[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "x"),
+    [
+        ("return F.relu(x0 + 1)", image),
+        ("return x0.t() + 1", randn(40, 33)),
+        ("return x0.permute(2, 0, 1) * 2 - 1", randn(5, 7, 33)),
+    ],
+)
+def test_a_layout_that_is_kept_needs_one_loop(body: str, x: torch.Tensor) -> None:
+    addresses = re.findall(r"\b(?:in|t)\d+\[(.*?)\]", kernels(body, [x]))
+    assert set(addresses) == {"c0_0"}
+
+
+def test_short_loops_and_other_layouts_are_row_major(tmp_path: Path) -> None:
+    body = "return x0 * x1, x2 + x3, (x2 + 1).flip(1)[:1], x2.softmax(1)[:, :5]"
+    narrow = randn(2, 3, 32, 32).to(memory_format=torch.channels_last)
+    inputs = [narrow, randn(3, 1, 1), image, image.contiguous()]
+    new, reference = build(body, inputs, tmp_path)
+    compare(new, reference, inputs)
+    assert all(t.is_contiguous() for t in new(*inputs))

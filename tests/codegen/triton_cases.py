@@ -40,7 +40,10 @@ CASES: dict[str, tuple[str, list[torch.Tensor]]] = {
         "return x0.half().float(), x0.bfloat16().t().float() * 2, x0.half() > 0.1",
         [_randn(6, 40)],
     ),
-    "several blocks": ("return F.gelu(x0 + x1) * x2", [_randn(37, 91), _randn(91), _randn(37, 91)]),
+    "several blocks": (
+        "return F.gelu(x0 + x1) * x2, x3.t() + 1",
+        [_randn(37, 91), _randn(91), _randn(37, 91), _randn(40, 33)],
+    ),
     "integers": (
         "return (x0 // -7, x0 % -7, torch.fmod(x0, -7), torch.div(x0, -7, rounding_mode='trunc'), x1 % 0.7,\n"
         "    torch.fmod(x1, 0.7), (x2 * 1000003) % 977, x3 - 3 > 250, x0 << 5, x3 >> 3)",

@@ -19,6 +19,7 @@ from ..ir.expr import Access, walk
 from ..ir.lazy import Buffer, dense_strides
 from ..ir.nest import Pass
 from ..ir.options import Options
+from ..ir.placement import memory_order
 from ..lower.lowering import LoopKernel, Program, TensorArg, VendorCall
 from .emit import POINTERS
 from .forms import KernelWriter
@@ -244,8 +245,8 @@ class CaseWriter:
             for candidate in step.inputs:
                 fits = (
                     candidate.source != "input" and self.last_use.get(candidate.name) == number
-                    and candidate.dtype == output.dtype and candidate.contiguous
-                    and candidate.shape and _numel(candidate) == _numel(output)
+                    and candidate.dtype == output.dtype and candidate.shape
+                    and _numel(candidate) == _numel(output) and _same_order(candidate, output)
                     and candidate.name not in taken.values()
                 )  # fmt: skip
                 if fits and _reads_where_written(passes, final, candidate.name, position):
@@ -267,14 +268,21 @@ class CaseWriter:
             "result": "int64_t" if writer.checks else "void",
             "summary": f"{writer.form}: {' x '.join(map(str, step.nest.shape)) or 'scalar'}",
         })  # fmt: skip
-        lines = [f"{b.name} = empty({b.shape}, {b.dtype})" for b in step.outputs if b.name not in taken]
-        passed = [flat(b) for b in step.inputs] + [b.name for b in step.outputs if b.name not in taken]
+        made = [b for b in step.outputs if b.name not in taken]
+        orders = {b.name: memory_order(b.shape, b.strides) for b in made if not b.contiguous}
+        lines = []
+        for b in made:
+            stored = tuple(b.shape[d] for d in orders.get(b.name, range(len(b.shape))))
+            lines.append(f"{b.name} = empty({stored}, {b.dtype})")
+        passed = [flat(b) for b in step.inputs] + [b.name for b in made]
         call = f"lib.{name}({', '.join(passed)})"
         if writer.checks:
             lines += [f"wrong = {call}", "if wrong:"]
             lines.append('    raise IndexError(f"index {wrong} is out of bounds")')
         else:
             lines.append(call)
+        for new, order in orders.items():
+            lines.append(f"{new} = {new}.permute({tuple(map(order.index, range(len(order))))})")
         for new, old in taken.items():
             shape = self.buffers[new].shape
             lines.append(
@@ -287,6 +295,11 @@ def _layout(buffer: Buffer) -> dict[str, Any]:
     """What `ModelNew` checks of an input; the stride of a size-1 dimension is ignored."""
     strides = tuple(s if n > 1 else 0 for n, s in zip(buffer.shape, buffer.strides, strict=True))
     return {"dtype": str(buffer.dtype), "shape": buffer.shape, "strides": strides}
+
+
+def _same_order(a: Buffer, b: Buffer) -> bool:
+    """True if the elements of two dense buffers of one size are at the same places."""
+    return (a.contiguous and b.contiguous) or (a.shape, a.strides) == (b.shape, b.strides)
 
 
 def _numel(buffer: Buffer) -> int:

@@ -15,11 +15,23 @@ from agentforge.schema import CannotCode
 
 from .expr import Access, Expr, Ref, indices, walk
 from .index import ZERO, Index, Var, ravel, split_factor, unravel
-from .lazy import Lazy, Pool, Position
+from .lazy import Lazy, Pool, Position, dense_strides
 from .options import Options
-from .placement import MAX_SPLITS, Frame, few_rows, place, position_in, ref_variables, refs_in
+from .placement import (
+    MAX_SPLITS,
+    Frame,
+    few_rows,
+    memory_order,
+    place,
+    position_in,
+    ref_variables,
+    refs_in,
+    shared_order,
+)
 
 _MAX_SEGMENTS = 6
+_SHORT = 16
+"""Elements of an innermost loop below which a layout is not worth keeping."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +243,35 @@ def build_nest(pool: Pool, lazies: Sequence[Lazy], options: Options) -> Nest:
         if not builder.split_once():
             break
     return _finish(builder, options)
+
+
+def build_ordered(
+    pool: Pool, lazies: Sequence[Lazy], eager: Sequence[Sequence[int]], options: Options
+) -> tuple[Nest, tuple[int, ...]]:
+    """As `build_nest`, in the memory layout that all whole inputs have; also the outputs' strides.
+
+    Outputs and loops are row-major if the inputs' layouts differ or if the innermost loop would be short.
+
+    Args:
+        eager: strides in eager mode of the outputs that the program returns; the layout must agree.
+    """
+    shape = lazies[0].shape
+    dense = dense_strides(shape)
+    order = shared_order(pool, lazies)
+    kept = order is not None and all(memory_order(shape, strides) == order for strides in eager)
+    if order is not None and kept and order != memory_order(shape, dense):
+        places = [order.index(d) for d in range(len(shape))]
+        sizes = tuple(shape[d] for d in order)
+        nest = build_nest(pool, [_reordered(lazy, sizes, places) for lazy in lazies], options)
+        if nest.passes[-1][0].loops[-1].extent >= _SHORT:
+            inner = dense_strides(sizes)
+            return nest, tuple(inner[place] for place in places)
+    return build_nest(pool, lazies, options), dense
+
+
+def _reordered(lazy: Lazy, shape: tuple[int, ...], places: Sequence[int]) -> Lazy:
+    """A tensor whose dimension d is at `places[d]`."""
+    return Lazy(shape, lazy.dtype, lambda at, mask: lazy.load(tuple(at[place] for place in places), mask))
 
 
 def _finish(builder: _Builder, options: Options) -> Nest:

@@ -157,3 +157,30 @@ def strided_view(pool: Pool, lazy: Lazy) -> tuple[str, tuple[int, ...], int] | N
         index.coefficient(v) if v.extent > 1 else stride for v, stride in zip(variables, dense, strict=True)
     )
     return value.attr.buffer, strides, index.const
+
+
+def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Dimensions from the outermost to the innermost in memory; those of size 1 come first."""
+    return tuple(sorted(range(len(shape)), key=lambda d: (shape[d] > 1, -strides[d])))
+
+
+def shared_order(pool: Pool, lazies: Sequence[Lazy]) -> tuple[int, ...] | None:
+    """The order of dimensions in memory of all tensors that `lazies`, of one shape, read whole.
+
+    None if they differ, or if there is a reduction or an address that is more than strides.
+    """
+    shape = lazies[0].shape
+    variables = [Var(f"d{i}", size) for i, size in enumerate(shape)]
+    position = tuple(map(Index.of, variables))
+    found: set[tuple[int, ...]] = set()
+    for node in walk(lazy.load(position, None) for lazy in lazies):
+        if node.op == "reduced":
+            return None
+        if isinstance(node.attr, Access):
+            index = node.attr.index
+            strides = [index.coefficient(v) for v in variables]
+            if min(strides, default=0) < 0 or not all(isinstance(atom, Var) for atom, _ in index.terms):
+                return None
+            if all(s or size == 1 for s, size in zip(strides, shape, strict=True)):
+                found.add(memory_order(shape, strides))
+    return found.pop() if len(found) == 1 else None

@@ -15,7 +15,7 @@ from agentforge.schema import CannotCode
 from ..capture.trace import Traced, fake_of
 from ..ir.expr import Expr, Ref
 from ..ir.lazy import Buffer, Lazy, Pool, dense_strides, kind_of
-from ..ir.nest import Nest, build_nest
+from ..ir.nest import Nest, build_nest, build_ordered
 from ..ir.options import Options
 from ..ir.placement import strided_view, unplaced_reductions
 from .composites import POOLS
@@ -122,7 +122,8 @@ class Lowering:
         lazies = [self.values[r] if isinstance(r, torch.fx.Node) else None for r in flat]
         if any(not isinstance(v, Lazy) for v in lazies):
             raise CannotCode("the reference returns something that is not a tensor")
-        outputs = self._store_outputs([v for v in lazies if isinstance(v, Lazy)])
+        eager = {lazy: fake_of(r).stride() for lazy, r in zip(lazies, flat, strict=True)}
+        outputs = self._store_outputs([v for v in lazies if isinstance(v, Lazy)], eager)
         if not any(isinstance(step, LoopKernel) for step in self.steps):
             raise CannotCode("the reference has only vendor calls and views: no kernel can replace them")
         return Program(self.traced, tuple(inputs), self.steps, tuple(outputs), self.own_products)
@@ -141,9 +142,11 @@ class Lowering:
         self.values[node] = self.pool.buffer_lazy(buffer)
         return buffer
 
-    def _new_buffer(self, shape: Sequence[int], dtype: torch.dtype, source: str) -> Buffer:
+    def _new_buffer(
+        self, shape: Sequence[int], dtype: torch.dtype, source: str, strides: tuple[int, ...]
+    ) -> Buffer:
         name = f"t{len(self.buffers)}"
-        buffer = Buffer(name, tuple(shape), dtype, dense_strides(shape), source)
+        buffer = Buffer(name, tuple(shape), dtype, strides, source)
         self.buffers[name] = buffer
         return buffer
 
@@ -153,14 +156,14 @@ class Lowering:
             return lazy.buffer
         return self._kernel([lazy])[0]
 
-    def _kernel(self, lazies: Sequence[Lazy]) -> list[Buffer]:
+    def _kernel(self, lazies: Sequence[Lazy], eager: Sequence[tuple[int, ...]] = ()) -> list[Buffer]:
         if any(lazy.numel == 0 for lazy in lazies):
             raise CannotCode("a tensor is empty")
         self._store_unplaced(lazies)
-        nest = build_nest(self.pool, lazies, self.options)
+        nest, strides = build_ordered(self.pool, lazies, eager, self.options)
         buffers: list[Buffer] = []
         for lazy in lazies:
-            buffer = self._new_buffer(lazy.shape, lazy.dtype, "kernel")
+            buffer = self._new_buffer(lazy.shape, lazy.dtype, "kernel", strides)
             buffers.append(buffer)
             stored = self.pool.buffer_lazy(buffer)
             lazy.load, lazy.buffer = stored.load, buffer
@@ -199,7 +202,7 @@ class Lowering:
         )
         self._store_unplaced([whole], own=number)
         nest = build_nest(self.pool, [whole], self.options)
-        buffer = self._new_buffer(reduction.kept, whole.dtype, "kernel")
+        buffer = self._new_buffer(reduction.kept, whole.dtype, "kernel", dense_strides(reduction.kept))
         reduction.stored = buffer
         self.pool.forget()
         self._add(nest, [buffer])
@@ -209,20 +212,20 @@ class Lowering:
         name = f"kernel{sum(isinstance(s, LoopKernel) for s in self.steps)}"
         self.steps.append(LoopKernel(name, nest, inputs, tuple(outputs)))
 
-    def _store_outputs(self, lazies: list[Lazy]) -> list[TensorArg]:
+    def _store_outputs(self, lazies: list[Lazy], eager: Mapping[Any, tuple[int, ...]]) -> list[TensorArg]:
         """Store the program's results; those of one shape share a kernel."""
         groups: dict[tuple[int, ...], list[Lazy]] = {}
         for lazy in lazies:
             if lazy.buffer is None and lazy not in groups.get(lazy.shape, []):
                 groups.setdefault(lazy.shape, []).append(lazy)
         for group in groups.values():
-            self._kernel(group)
+            self._kernel(group, [eager[lazy] for lazy in group])
         results: list[TensorArg] = []
         for lazy in lazies:
             buffer = self.realise(lazy)
             if buffer.source == "input":
                 copied = Lazy(lazy.shape, lazy.dtype, lazy.load)
-                buffer = self._kernel([copied])[0]
+                buffer = self._kernel([copied], [eager[lazy]])[0]
             results.append(TensorArg(buffer, buffer.shape, buffer.strides, 0))
         return results
 
@@ -349,9 +352,7 @@ class Lowering:
             if not isinstance(fake, torch.Tensor):
                 results.append(None)
                 continue
-            buffer = self._new_buffer(fake.shape, fake.dtype, "extern")
-            buffer.strides = tuple(fake.stride())
-            results.append(buffer)
+            results.append(self._new_buffer(fake.shape, fake.dtype, "extern", tuple(fake.stride())))
         self.steps.append(VendorCall(operator, passed, named, tuple(results), many))
         lazies = tuple(None if b is None else self.pool.buffer_lazy(b) for b in results)
         return lazies if many else lazies[0]

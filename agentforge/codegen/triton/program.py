@@ -49,7 +49,10 @@ class _TritonCase(CaseWriter):
         ).write()
         self.launches += found
         device = f"{self.program.inputs[0].name}.device" if self.program.inputs else "'cuda'"
-        lines = [f"{b.name} = torch.empty({b.shape}, dtype={b.dtype}, device={device})" for b in step.outputs]
+        lines = []
+        for b in step.outputs:
+            layout = f"empty({b.shape}" if b.contiguous else f"empty_strided({b.shape}, {b.strides}"
+            lines.append(f"{b.name} = torch.{layout}, dtype={b.dtype}, device={device})")
         passed = {b.name: flat(b) for b in step.inputs}
         for launch in found:
             for name, (size, dtype) in launch.scratch.items():
