@@ -126,3 +126,19 @@ def test_short_loops_and_other_layouts_are_row_major(tmp_path: Path) -> None:
     new, reference = build(body, inputs, tmp_path)
     compare(new, reference, inputs)
     assert all(t.is_contiguous() for t in new(*inputs))
+
+
+def test_few_neighbouring_rows_are_reduced_together_by_all_threads(tmp_path: Path) -> None:
+    for knobs in ({"threads": 2}, {"threads": 64}, {"split": "on"}):
+        text = kernels("return x0.sum(0)", [randn(9000, 16)], **knobs)
+        assert "#pragma omp for" in text
+        assert re.search(r"#pragma omp simd\n +for \(int64_t r0 =", text)
+    assert "chunk" not in kernels("return x0.sum(0)", [randn(9000, 16)], split="off")
+    body = (
+        "return (x0.sum(1), x0.amax(1), (x0 * 2).argmin(1), x1.sum(0), x1.amax(0),\n"
+        "    F.pad(x1.exp(), (0, 0, 2, 3)).amin(0), x2.sum(0), x3.mean(0))"
+    )
+    many = randn(3, 5000, 9)
+    many[1, 4321, 5] = float("nan")
+    inputs = [many, randn(9000, 16), torch.randint(-99, 99, (9000, 5)), randn(9000, 8).half()]
+    check(body, inputs, tmp_path, magnitude=100.0, split="on")

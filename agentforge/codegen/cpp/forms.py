@@ -17,18 +17,33 @@ from .emit import (
 from .pieces import loop, simd
 from .rows import RowKernels
 
+_LANES = 16
+"""Least number of neighbouring rows that a thread reduces together."""
+_PARTIALS = 1 << 14
+"""Most partial results of a reduction, which are on the stack."""
+
 
 class KernelWriter(RowKernels):
     """Writes the body of one kernel."""
 
     @property
     def form(self) -> str:
-        """`flat`, `rows`, `columns` or `split`."""
+        """`flat`, `rows`, `columns`, `split` or `split_columns`."""
         if not self.nest.reductions:
             return "flat"
-        if self.nest.split:
-            return "split"
-        return "columns" if self.nest.lane is not None else "rows"
+        if self.nest.lane is None:
+            return "split" if self.nest.split else "rows"
+        return "split_columns" if self._few_lanes(self.nest.lane) else "columns"
+
+    def _few_lanes(self, lane: Var) -> bool:
+        """True to cut neighbouring rows into chunks: they are too few vectors to use all threads."""
+        nest = self.nest
+        rows = prod(v.extent for v in nest.rows)
+        vectors = rows // lane.extent * -(-lane.extent // _LANES)
+        plain = not nest.passes[-1][0].loops and len({r.level for r in nest.reductions}) == 1
+        enough = self.options.split != "off" and nest.elements > 2 * self.options.grain
+        few = nest.split or (plain and enough and vectors < self.options.threads)
+        return few and 2 * rows <= _PARTIALS
 
     def write(self) -> str:
         """Write the body and return its text."""
@@ -92,7 +107,7 @@ class KernelWriter(RowKernels):
         outer_count = prod(v.extent for v in outer)
         width = min(self.options.lanes, lane.extent)
         if outer_count * -(-lane.extent // width) < self.options.threads:
-            width = max(16, -(-lane.extent // self.options.threads))
+            width = max(_LANES, -(-lane.extent // self.options.threads))
         tiles = -(-lane.extent // width)
         count = outer_count * tiles
         self._region(count)
@@ -108,10 +123,38 @@ class KernelWriter(RowKernels):
                 for segments in self.nest.passes:
                     self._column_pass(segments, lane, reference)
 
+    def _split_columns(self) -> None:
+        """Partial results of neighbouring rows by chunks of the longest column loop, then a combination."""
+        w, lane = self.writer, self.nest.lane
+        assert lane is not None
+        outer = self.nest.rows[:-1]
+        outer_count, width = prod(v.extent for v in outer), lane.extent
+        chunks = max(2, min(-(-4 * self.options.threads // outer_count), _PARTIALS // (outer_count * width)))
+        for r in self.nest.reductions:
+            w.add(f"{CTYPES[self._total_kind(r)]} partial{r.number}[{outer_count * chunks * width}];")
+        self._region(2)
+        with w.block(""):
+            for r in self.nest.reductions:
+                w.add(f"alignas(64) {CTYPES[self._lane_kind(r)]} sum{r.number}[{width}];")
+            self._parallel(2)
+            with w.block(f"for (int64_t part = 0; part < {outer_count * chunks}; ++part)"):
+                w.add(f"const int64_t chunk = part % {chunks};")
+                self._decode(f"(part / {chunks})", outer)
+                w.add(f"const int64_t lane_low = 0, lane_high = {width};")
+                for segments in self.nest.passes[:-1]:
+                    self._column_pass(segments, lane, {}, chunks)
+                for r in self.nest.reductions:
+                    at = f"[part * {width} + {lane.name}] = sum{r.number}[{lane.name}];"
+                    w.add(f"{loop(lane, 'lane_low', 'lane_high')} partial{r.number}{at}")
+        self._combine(chunks, f"(row / {width} * {chunks} + chunk) * {width} + row % {width}")
+
     def _lane_kind(self, reduction: Reduce) -> str:
         return self._total_kind(reduction) if reduction.space > 64 else reduction.kind
 
-    def _column_pass(self, segments: Sequence[Pass], lane: Var, reference: dict[int, str]) -> None:
+    def _column_pass(
+        self, segments: Sequence[Pass], lane: Var, reference: dict[int, str], chunks: int = 0
+    ) -> None:
+        """Reduce neighbouring rows over a pass's columns, or over a chunk of them."""
         w = self.writer
         reductions = [r for r, _ in segments[0].reductions]
         along = loop(lane, "lane_low", "lane_high")
@@ -124,9 +167,11 @@ class KernelWriter(RowKernels):
                 loops = (*p.loops, lane)
                 values = self._values(reference, len(loops))
                 levels = write_values(w, values, p.roots, loops)
+                chunked = self._chunk(p, chunks) if chunks else None
                 stack = ExitStack()
                 for depth, var in enumerate(p.loops, start=1):
-                    stack.enter_context(w.block(loop(var, "0", str(var.extent))))
+                    span = ("chunk_low", "chunk_high") if var is chunked else ("0", str(var.extent))
+                    stack.enter_context(w.block(loop(var, *span)))
                     for node in levels.get(depth, []):
                         values.define(w, node)
                 inner = levels.get(len(loops), [])

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from math import prod
 
 from ..ir.expr import walk
+from ..ir.index import Var
 from ..ir.nest import Nest, Pass
 from .emit import (
     CTYPES,
@@ -155,14 +156,19 @@ class RowKernels(KernelParts):
                         self._split_pass(p, chunks)
                 for r in reductions:
                     w.add(f"partial{r.number}[part] = sum{r.number};")
-        with w.block(f"for (int64_t row = 0; row < {rows}; ++row)"):
+        self._combine(chunks, f"row * {chunks} + chunk")
+
+    def _combine(self, chunks: int, place: str) -> None:
+        """Combine the rows' partial results, which are at `place`, in a fixed order; store what follows."""
+        w = self.writer
+        with w.block(f"for (int64_t row = 0; row < {prod(v.extent for v in self.nest.rows)}; ++row)"):
             self._decode("row", self.nest.rows)
             reference: dict[int, str] = {}
-            for r in reductions:
+            for r in self.nest.reductions:
                 kind = self._total_kind(r)
                 w.add(f"{CTYPES[kind]} sum{r.number} = {identity(r, kind)};")
                 with w.block(f"for (int64_t chunk = 0; chunk < {chunks}; ++chunk)"):
-                    w.add(combine(r, f"sum{r.number}", f"partial{r.number}[row * {chunks} + chunk]"))
+                    w.add(combine(r, f"sum{r.number}", f"partial{r.number}[{place}]"))
                 w.add(f"const {CTYPES[r.kind]} red{r.number} = sum{r.number};")
                 reference[r.number] = f"red{r.number}"
             self._row_pass(self._values(reference), reference, self.nest.passes[-1], {}, {})
@@ -172,10 +178,15 @@ class RowKernels(KernelParts):
         with w.block(""):
             values = self._values({})
             levels = write_values(w, values, p.roots, p.loops)
-            longest = max(p.loops, key=lambda v: v.extent)
-            w.add(f"const int64_t chunk_low = chunk * {longest.extent} / {chunks};")
-            w.add(f"const int64_t chunk_high = (chunk + 1) * {longest.extent} / {chunks};")
+            longest = self._chunk(p, chunks)
             self._row_loops(values, p, levels, {}, ("0", str(p.loops[-1].extent)), chunked=longest)
+
+    def _chunk(self, p: Pass, chunks: int) -> Var:
+        """Write the bounds of a chunk of a pass's longest loop; return its variable."""
+        longest = max(p.loops, key=lambda v: v.extent)
+        self.writer.add(f"const int64_t chunk_low = chunk * {longest.extent} / {chunks};")
+        self.writer.add(f"const int64_t chunk_high = (chunk + 1) * {longest.extent} / {chunks};")
+        return longest
 
 
 def online_pairs(nest: Nest) -> frozenset[int]:
