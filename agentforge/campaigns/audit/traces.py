@@ -40,10 +40,11 @@ class _Solutions:
         for identifier, _, read in self._suite(str(place)).tasks()[1]:
             try:
                 task = read()
+                solutions = task.solutions()
                 found += [
                     _submission(task, problem, solution, claims, scratch)
                     for problem in task.problems()
-                    for solution in task.solutions
+                    for solution in solutions
                 ]
             except UsageError as error:
                 wrong.append(error)

@@ -29,7 +29,7 @@ _NATIVE = ("name", "op_type", "constraints", "tags")
 
 @dataclass(frozen=True)
 class TraceTask:
-    """A definition with its workloads and the solutions that the data set has of it."""
+    """A definition with its workloads, and a way to read the solutions that the data set has of it."""
 
     definition: Json
     workloads: Sequence[Json]
@@ -37,7 +37,8 @@ class TraceTask:
     group: str
     roots: Sequence[Path]
     """Folders that paths of safetensors files may be relative to."""
-    solutions: Sequence[Json] = ()
+    solutions: Callable[[], Sequence[Json]] = tuple
+    """Reads them: they are no part of a problem. Raises `UsageError` if one of them cannot be read."""
     named: NamedInput = lambda *_: ""
     """How the suite draws inputs whose names say what they hold."""
 
@@ -48,8 +49,6 @@ class TraceTask:
             UsageError: a field is missing or does not fit.
         """
         native = {key: self.definition[key] for key in _NATIVE if self.definition.get(key)}
-        if self.solutions:
-            native["solutions"] = [str(solution.get("name", "")) for solution in self.solutions]
         several = self.identifier if len(self.workloads) > 1 else ""
         for number, workload in enumerate(self.workloads, 1):
             said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}

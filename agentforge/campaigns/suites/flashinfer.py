@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from agentforge.schema import UsageError
@@ -42,16 +42,32 @@ class _Data:
         if not self.definitions:
             raise UsageError(f"{root} has no definitions/*.json: name the root of a Trace data set")
         self._workloads = defaultdict[str, list[Json]](list)
-        self._solutions = defaultdict[str, list[Json]](list)
         self._wrong: dict[str, UsageError] = {}
         for path in sorted((root / "workloads").rglob("*.jsonl")):
             with self._errors_of(path.stem):
                 for name, workload in map(partial(_workload, path), read_lines(path)):
                     self._workloads[name].append(workload)
-        for path in sorted((root / "solutions").rglob("*.json")):
+
+    @cached_property
+    def _solutions(self) -> dict[str, list[Json]]:
+        """By definition."""
+        found = defaultdict[str, list[Json]](list)
+        for path in sorted((self.root / "solutions").rglob("*.json")):
             with self._errors_of(path.parent.name):
                 solution = read_json(path)
-                self._solutions[str(solution.get("definition"))].append({"name": path.stem, **solution})
+                found[str(solution.get("definition"))].append({"name": path.stem, **solution})
+        return found
+
+    def _solutions_of(self, path: Path, name: str) -> list[Json]:
+        """Those of the definition in a file.
+
+        Raises:
+            UsageError: one of them cannot be read.
+        """
+        found = self._solutions.get(name, [])
+        if path.stem in self._wrong:
+            raise self._wrong[path.stem]
+        return found
 
     @contextmanager
     def _errors_of(self, name: str) -> Iterator[None]:
@@ -64,7 +80,7 @@ class _Data:
             self._wrong.setdefault(name, error)
 
     def task(self, path: Path) -> TraceTask:
-        """A definition with its workloads and solutions.
+        """A definition with its workloads.
 
         Raises:
             UsageError: one of its files cannot be read.
@@ -79,7 +95,7 @@ class _Data:
             identifier=name,
             group=str(definition.get("op_type") or ""),
             roots=(self.root,),
-            solutions=self._solutions[name],
+            solutions=partial(self._solutions_of, path, name),
         )
 
 

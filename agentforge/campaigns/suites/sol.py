@@ -52,7 +52,7 @@ def _task(path: Path, identifier: str, group: str) -> TraceTask:
         identifier=identifier,
         group=group,
         roots=_roots(path),
-        solutions=[read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
+        solutions=lambda: [read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
         named=named_input,
     )
 

@@ -226,6 +226,19 @@ class TestFlashInfer(LayoutContract):
         assert "cut.json is not JSON" in found["cut"].unusable
         assert not found["scaled/1/right"].unusable
 
+    def test_a_torn_solution_is_named_at_its_definition(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        files(place, "definitions/a/other.json", text=json.dumps(definition(name="other")))
+        files(
+            place,
+            "workloads/a/other.jsonl",
+            text=json.dumps({"definition": "other", "workload": workload(3)}),
+        )
+        files(place, "solutions/a/other/right.json", text=json.dumps(solution("right", SCALE))[:50])
+        found = by_id(read_submissions(place, scratch=tmp_path / "scratch")[1])
+        assert "right.json is not JSON" in found["other"].unusable
+        assert not found["scaled/1/right"].unusable
+
     def test_traces_may_be_longer_than_a_problem(self, tmp_path: Path) -> None:
         """They have logs of each run."""
         place, _ = self.good(tmp_path)

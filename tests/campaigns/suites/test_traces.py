@@ -102,6 +102,13 @@ class TestSol(SuiteContract):
         (folder / "L2" / "alone" / "workload.jsonl").write_text(lines(workload(4)) + "{")
         return where
 
+    def test_solutions_are_no_part_of_a_problem(self, tmp_path: Path) -> None:
+        before = selected(self.open(self.good(tmp_path)), Selection())
+        (tmp_path / "L1" / "scaled" / "solution_a.json").write_text('{"name": "ours"}')
+        (tmp_path / "L2" / "alone" / "solution_a.json").write_text('{"name": "torn')
+        after = selected(self.open(str(tmp_path)), Selection())
+        assert [problem.hash for problem in after] == [problem.hash for problem in before]
+
     def test_only_newlines_end_a_workload(self, tmp_path: Path) -> None:
         place = write_sol(tmp_path, definition(), workload(3))
         raw = json.dumps({**workload(3), "note": "\u2028"}, ensure_ascii=False)
@@ -284,12 +291,22 @@ class TestFlashInfer(SuiteContract):
         (folder / "definitions/unused.json").write_text("{")
         return str(folder)
 
-    def test_definitions_find_their_workloads_and_solutions(self, tmp_path: Path) -> None:
+    def test_definitions_find_their_workloads(self, tmp_path: Path) -> None:
         first, second, unused = selected(self.open(self.good(tmp_path)), Selection())
         assert [p.id for p in (first, second)] == ["scaled/1", "scaled/2"]
-        assert (first.group, first.native["solutions"]) == ("pointwise", ["one"])
+        assert first.group == "pointwise"
         assert shapes(second, tmp_path) == [(5, 8), (5, 4)]
         assert (unused.id, unused.unsupported) == ("unused", "it has no workload")
+
+    def test_solutions_are_no_part_of_a_problem(self, tmp_path: Path) -> None:
+        before = selected(self.open(self.good(tmp_path)), Selection())
+        (tmp_path / "solutions/agentforge/scaled").mkdir(parents=True)
+        (tmp_path / "solutions/agentforge/scaled/ours.json").write_text(
+            '{"name": "ours", "definition": "scaled"}'
+        )
+        (tmp_path / "solutions/agentforge/scaled/torn.json").write_text('{"name": "to')
+        after = selected(self.open(str(tmp_path)), Selection())
+        assert [problem.hash for problem in after] == [problem.hash for problem in before]
 
     def test_probabilities_to_sample_from_are_probabilities(self, tmp_path: Path) -> None:
         inputs = {"probs": {"shape": ["M", "K"], "dtype": "float32"}}
