@@ -58,12 +58,12 @@ class Lessons:
             query = query.where(~LessonRow.body.contains('"claimed":true'))
         found: dict[str, list[Lesson]] = {}
         with self._db.read() as session:
-            own = frozenset[str | None]()
-            if self._scope is not None:
-                own = frozenset(session.scalars(self._scope.runs))
-            for lesson in map(Lesson.model_validate_json, session.scalars(query)):
-                if self._scope is None or self._scope.has(lesson, own):
-                    found.setdefault(lesson.strategy, []).append(lesson)
+            known = [Lesson.model_validate_json(body) for body in session.scalars(query)]
+            if (scope := self._scope) is not None:
+                runs, all_runs = (frozenset(session.scalars(q)) for q in (scope.runs, scope.all_runs))
+                known = [lesson for lesson in known if scope.has(lesson, runs, all_runs)]
+        for lesson in known:
+            found.setdefault(lesson.strategy, []).append(lesson)
         return {strategy: tuple(lessons) for strategy, lessons in found.items()}
 
 

@@ -64,6 +64,22 @@ def test_an_arm_does_not_know_what_another_one_found(store: Store) -> None:
     assert _as_reference(store.as_known_to("run of no campaign"), every)
 
 
+def test_an_arm_does_not_know_what_another_one_found_by_a_slow_clock(store: Store) -> None:
+    begin(store)
+    early = [
+        outcome(1, 0.1, run=None, time=nouns.NOW + BEFORE),
+        outcome(2, 0.2, run="run-a", time=nouns.NOW + BEFORE),
+        outcome(3, 0.9, run="run-b", time=nouns.NOW + BEFORE),
+    ]
+    store.record_outcomes(early)
+    store.save_strategy(Strategy(id="fuse", title="fuse", summary="s"))
+    for name, run in (("old", "old"), ("a", "run-a"), ("b", "run-b")):
+        store.save_lesson(lesson(name, run, BEFORE))
+    seen = store.as_known_to("run-a")
+    assert _as_reference(seen, early[:2])
+    assert {one.id for one in seen.lessons()["fuse"]} == {"old", "a"}
+
+
 def test_a_campaign_of_one_arm_knows_everything(store: Store) -> None:
     begin(store, ARMS[:1])
     store.record_outcomes(every := [outcome(1, 0.1, run="other", time=nouns.NOW + AFTER)])
