@@ -120,9 +120,9 @@ class Objective:
             return float(log_speedup is not None and math.exp(log_speedup) > p)
         if self.name == "speedup":
             return max(0.0, log_speedup or 0.0)
-        if log_speedup is None or limit <= 0:
-            return 0.0
-        return sol_score(math.exp(-log_speedup), 1.0, math.exp(-limit) or 1e-300)
+        if log_speedup is None or limit <= 0 or math.isinf(limit):
+            return 0.0  # the score leaves out problems whose speed of light is not known
+        return sol_score(math.exp(-log_speedup), 1.0, math.exp(-limit))
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,12 @@ def test_all_items_have_their_prices_in_one_unit() -> None:
     assert visits[0].item == 0
 
 
+def test_no_visit_is_for_a_score_that_cannot_be_computed() -> None:
+    items = [past(0, None), past(1, None, limit=1.0), past(2, 0.5)]
+    visits = allocate(items, Objective("sol"), seconds=1e6)
+    assert {visit.item for visit in visits} == {1}
+
+
 @pytest.mark.parametrize("name", ["", "fast", "fast_", "fast_-1", "fast_nan", "sol_1", "latency"])
 def test_another_objective_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is none: give fast_1"):
