@@ -28,6 +28,8 @@ class SuiteProblem(FrozenModel):
     """Path within `target` of the file that `source` was read from; empty if there is none."""
     source: str = ""
     """Text of the file. If a worker's machine has another text there, or none, the worker writes a copy."""
+    files: dict[str, str] = {}
+    """Places on this machine, within `source`, of files that it loads, by their paths in the suite."""
     inputs: tuple[str, ...] = ()
     """As `--input`; the following ones are as the options of the same name."""
     input_shapes: tuple[str, ...] = ()
@@ -43,11 +45,13 @@ class SuiteProblem(FrozenModel):
 
     @cached_property
     def hash(self) -> str:
-        """Of the content: the place of the file does not matter if its text is known."""
+        """Of the content: the place of a file whose text is known does not matter, nor those of `files`."""
         unsaid = {name for name in ("definition", "native", "unsupported") if not getattr(self, name)}
-        fields = self.model_dump(mode="json", exclude=unsaid | ({"file"} if self.source else set()))
+        fields = self.model_dump(mode="json", exclude=unsaid | {"files", *(["file"] if self.source else [])})
         if self.source:
             fields["target"] = self.target.replace(self.file, "", 1)
+        for path, place in self.files.items():
+            fields["source"] = fields["source"].replace(repr(place), repr(path))
         return content_hash(fields)
 
 

@@ -149,7 +149,7 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
         if solutions:
             result = result and _with_artifact(store, result)
         else:
-            bare = {"source": "", "file": "", "target": Path(problem.target).name}
+            bare = {"source": "", "file": "", "files": {}, "target": Path(problem.target).name}
             problem = problem.model_copy(update=bare)
         others = tuple(
             Spent(run=_bare(store.get_run(other)), calls=calls)

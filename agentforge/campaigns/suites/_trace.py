@@ -54,7 +54,7 @@ class TraceTask:
             said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
             fields: Json = {"group": self.group, "definition": several, "native": {**native, **said}}
             try:
-                source = workload_source(self.definition, workload, self.roots, self.named)
+                source, fields["files"] = workload_source(self.definition, workload, self.roots, self.named)
             except CannotRunError as reason:
                 source, fields["unsupported"] = "", str(reason)
             yield generated_problem(

@@ -65,10 +65,13 @@ def workload_source(
     workload: Mapping[str, Any],
     roots: Sequence[Path],
     named: NamedInput,
-) -> str:
+) -> tuple[str, dict[str, str]]:
     """The reference, with `Model`, `get_init_inputs()` and `get_inputs()` of this workload below it.
 
     An input that the workload leaves out is random.
+
+    Returns:
+        The text, and the places on this machine that it has of safetensors files, by the workload's paths.
 
     Args:
         roots: folders that paths of safetensors files may be relative to.
@@ -90,7 +93,7 @@ def workload_source(
 
 def _source(
     definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path], named: NamedInput
-) -> str:
+) -> tuple[str, dict[str, str]]:
     reference, inputs = definition["reference"], definition["inputs"]
     entry = definition.get("custom_inputs_entrypoint")
     _check(definition["name"], reference, ("run", entry) if entry else ("run",))
@@ -106,9 +109,11 @@ def _source(
         scalars = {name: v["value"] for name, v in given.items() if v["type"] == "scalar"}
         arguments = ", ".join(f"{k!r}: {_literal(v)}" for k, v in {**sizes, **scalars}.items())
         made = f"    _made = {entry}({{{arguments}}}, _torch.device('cpu'))\n"
+    stored = [given[name] for name in inputs if name in given and given[name]["type"] == "safetensors"]
+    files = {value["path"]: _found(value["path"], roots) for value in stored}
     sampling = definition.get("op_type") == "sampling"
     values = [
-        _stated(given[name], name, roots)
+        _stated(given[name], name, files)
         if name in given and given[name]["type"] != "random"
         else _random(name, spec, sizes, named) + (".softmax(-1)" if sampling and name == "probs" else "")
         for name, spec in inputs.items()
@@ -118,8 +123,7 @@ def _source(
         lines=made,
         values=", ".join(values),
     )
-    stored = any(value["type"] == "safetensors" for value in given.values())
-    return reference + text + (_LOAD if stored else "")
+    return reference + text + (_LOAD if stored else ""), files
 
 
 def _check(name: str, reference: str, functions: Sequence[str]) -> None:
@@ -140,7 +144,7 @@ def _kind(given: Mapping[str, Any]) -> str:
     return str(given.get("type", found))
 
 
-def _stated(given: Mapping[str, Any], name: str, roots: Sequence[Path]) -> str:
+def _stated(given: Mapping[str, Any], name: str, files: Mapping[str, str]) -> str:
     """Expression for an argument that the workload says."""
     kind = given["type"]
     if kind == "scalar":
@@ -148,7 +152,7 @@ def _stated(given: Mapping[str, Any], name: str, roots: Sequence[Path]) -> str:
     if kind == "custom":
         return f"_made[{name!r}]"
     if kind == "safetensors":
-        return f"_stored({_found(given['path'], roots)!r}, {given['tensor_key']!r})"
+        return f"_stored({files[given['path']]!r}, {given['tensor_key']!r})"
     raise CannotRunError(f"input {name} is of the unknown kind {kind!r}")
 
 
@@ -179,7 +183,9 @@ def _found(path: str, roots: Sequence[Path]) -> str:
         file = root / path
         if file.is_file():
             if _is_pointer(file):
-                raise CannotRunError(f"its tensors are not fetched yet: run git lfs pull in {file.parent}")
+                raise CannotRunError(
+                    f"its tensors in {path} are not fetched yet: run git lfs pull in the folder that has them"
+                )
             return str(file)
     raise CannotRunError(f"its tensors are in {path}, which is not on this machine")
 

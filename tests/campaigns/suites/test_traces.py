@@ -173,6 +173,20 @@ class TestSol(SuiteContract):
         exec(found.source, space)
         assert space["get_inputs"]()[1].unique().tolist() == [7.0]
 
+    def test_a_problem_has_one_hash_wherever_its_tensors_are(self, tmp_path: Path) -> None:
+        stored = {"type": "safetensors", "path": "blob/t.safetensors", "tensor_key": "k"}
+        found = []
+        for place in ("here", "there"):
+            folder = write_sol(tmp_path / place / "p", definition(), workload(3, y=stored))
+            (folder / "blob").mkdir()
+            (folder / "blob" / "t.safetensors").write_bytes(b"")
+            found += selected(self.open(str(tmp_path / place)), Selection())
+        assert found[0].source != found[1].source
+        assert found[0].hash == found[1].hash
+        other = dict(stored, path="./blob/t.safetensors")
+        write_sol(tmp_path / "here" / "p", definition(), workload(3, y=other))
+        assert selected(self.open(str(tmp_path / "here")), Selection())[0].hash != found[0].hash
+
     def test_tensors_of_its_flashinfer_subset_are_beside_its_own_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -192,7 +206,10 @@ class TestSol(SuiteContract):
         folder = write_sol(tmp_path / "p", definition(), workload(3, y=stored))
         (folder / "t.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
         (found,) = selected(self.open(str(tmp_path)), Selection())
-        assert found.unsupported == f"its tensors are not fetched yet: run git lfs pull in {folder}"
+        reason = (
+            "its tensors in t.safetensors are not fetched yet: run git lfs pull in the folder that has them"
+        )
+        assert found.unsupported == reason
 
     def test_an_input_that_a_workload_omits_is_random_and_its_kind_may_be_unsaid(
         self, tmp_path: Path
