@@ -58,7 +58,6 @@ OUTAGE_S = 60.0
 """Seconds for which a worker rests after it gave an item back because a provider or the database was away."""
 OUTAGES = 60
 """A worker ends if it gives back this number of items in a row for such a reason."""
-
 LEAST_DISK = 256 << 20
 """Free bytes below which compilers fail for want of space: that would count against the candidates."""
 
@@ -344,10 +343,11 @@ class Worker:
         return patiently(call, self._tell)
 
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
-        """The headline of the item's run."""
+        """The headline of the item's run. It downloads no model."""
+        env = {"HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1")}
         payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides, "limit_s": limit_s}
         found = run_child(
-            _ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear, serves=True
+            _ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear, serves=True, env=env
         )
         return str(found["headline"])
 

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
 from agentforge.problems.generators import seed_generators
-from agentforge.problems.kernelbench import Problem, load_problem, remedy
+from agentforge.problems.kernelbench import Problem, check_downloaded, load_problem, remedy
 from agentforge.referee.workers.failures import UnusableOutput
 from agentforge.referee.workers.pytree import flatten
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
@@ -176,6 +176,7 @@ def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND,
     except Exception as error:
         if is_out_of_memory(error, str(error)):
             raise
+        check_downloaded(name, error)
         advice = remedy(source, error, advice)
         gpu = any(word in str(error) for word in _NO_GPU)
         if gpu:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from agentforge.schema import Definition, TargetError
+from agentforge.schema import Definition, TargetError, UnsupportedTargetError
 from agentforge.visible import shortened
 
 from .generators import FIXED, seed_generators, seed_weights
@@ -111,10 +113,28 @@ def remedy(source: str, error: BaseException, otherwise: str) -> str:
     return otherwise
 
 
+def check_downloaded(name: str, error: BaseException) -> None:
+    """Say which model an error of a source is about that Hugging Face's libraries could not read.
+
+    Raises:
+        UnsupportedTargetError: the error is of this kind.
+    """
+    if not isinstance(error, OSError):
+        return
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for parameter in ("pretrained_model_name_or_path", "repo_id"):
+            model = frame.f_locals.get(parameter)
+            if isinstance(model, str) and not Path(model).is_dir():
+                raise UnsupportedTargetError(
+                    f"{name} needs {model}, and the cache of Hugging Face lacks it: run `hf download {model}`"
+                ) from error
+
+
 def load_problem(definition: Definition) -> Problem:
     """Import a definition's reference into this process. Only for trusted source: the user's own model.
 
     Raises:
+        UnsupportedTargetError: it needs a model that is not in the cache of Hugging Face.
         TargetError: it does not import, or lacks `Model`, `get_inputs` or `get_init_inputs`.
     """
     name = f"agentforge_reference_{definition.hash}"
@@ -122,6 +142,7 @@ def load_problem(definition: Definition) -> Problem:
         try:
             module = import_source(definition.reference, name)
         except (Exception, SystemExit) as error:
+            check_downloaded(definition.name, error)
             raise TargetError(
                 f"{definition.name} does not import: {type(error).__name__}: {shortened(str(error))}; "
                 f"{remedy(definition.reference, error, 'run it with python first and fix it')}"

@@ -119,6 +119,10 @@ def says_its_limit(payload: Mapping[str, Any], report: Report) -> dict[str, str]
     return {"run": "", "headline": f"limit {payload['limit_s']:g} s"}
 
 
+def says_if_it_is_offline(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    return {"run": "", "headline": f"offline {os.environ['HF_HUB_OFFLINE']}"}
+
+
 def on_a_sick_machine(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
     """All fail except those whose name says so."""
     if "good" in payload["item"]["problem"]:

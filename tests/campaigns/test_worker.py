@@ -86,6 +86,17 @@ def outcomes(store: Store, campaign: str = "night") -> list[TryOutcome | None]:
     return [found.outcome for found in store.campaign_tries(campaign)]
 
 
+def test_an_item_downloads_no_model_unless_the_user_says_so(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "says_if_it_is_offline")
+    (problems / "broken.py").unlink()
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert said[-1].endswith("offline 1")
+
+
 @pytest.mark.slow
 def test_an_item_whose_process_is_killed_is_tried_again_and_then_quarantined(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch

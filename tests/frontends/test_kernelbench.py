@@ -296,6 +296,20 @@ def probed(source: str) -> list[str]:
     return probe(payload, lambda line: None)["notes"]
 
 
+@pytest.mark.parametrize("place", ["import torch\n", "super().__init__()\n"])
+def test_a_model_that_was_not_downloaded_is_unsupported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    hub = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(hub, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(hub, "HF_HUB_CACHE", str(tmp_path))
+    load = "import huggingface_hub; huggingface_hub.hf_hub_download('nobody/nothing', 'config.json')"
+    indent = " " * 8 * place.startswith("super")
+    source = HEAD.replace("{forward}", "return self.fc(x)").replace(place, f"{place}{indent}{load}\n", 1)
+    with pytest.raises(UnsupportedTargetError, match="run `hf download nobody/nothing`"):
+        probed(source)
+
+
 @pytest.mark.parametrize(
     ("kind", "made", "remedy"),
     [
