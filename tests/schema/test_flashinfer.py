@@ -238,6 +238,25 @@ class TestSolution:
             for name in ("agentforge_model", "theirs"):
                 sys.modules.pop(name, None)
 
+    def test_outputs_may_have_sizes_that_no_input_has(self) -> None:
+        theirs = foreign(self._data())
+        theirs["spec"] = {**theirs["spec"], "destination_passing_style": True}
+        about: dict[str, Any] = {
+            "axes": {
+                "M": {"type": "var"},
+                "N": {"type": "var"},
+                "half": {"type": "expr", "expression": "M // 2"},
+            },
+            "inputs": {"x": {"shape": ["M"], "dtype": "float32"}},
+            "outputs": {"y": {"shape": ["M", "half", "N"], "dtype": "float32"}},
+        }
+        ours = fi.solution_from_flashinfer(theirs, about, "d", {"M": 6, "N": 5})
+        assert "torch.empty([x.shape[0], 3, 5]," in ours.source("agentforge_model.py")
+        with pytest.raises(UsageError, match="output y has an axis half that no input has"):
+            fi.solution_from_flashinfer(theirs, about, "d")
+        with pytest.raises(UsageError, match="axis N has the size None"):
+            fi.solution_from_flashinfer(theirs, about, "d", {"M": 6})
+
     def test_one_of_theirs_with_several_languages(self) -> None:
         theirs = foreign(self._data())
         spec = {k: v for k, v in theirs["spec"].items() if k != "language"}

@@ -91,7 +91,8 @@ def _submission(
     name = str(solution.get("name", ""))
     why, folder = problem.unsupported, None
     try:
-        made = solution_from_flashinfer(solution, task.definition, _ANY)
+        axes = problem.native.get("axes", {})
+        made = solution_from_flashinfer(solution, task.definition, _ANY, axes)
         folder = scratch / made.hash
         refused = write_or_explain(made, folder)
         why = why or (refused.message if refused else "")

@@ -11,6 +11,7 @@ from ..definition import Definition
 from ..errors import UsageError
 from ..solution import Solution
 from ..workload import InputSpec, TensorInput
+from .sizes import axis_sizes
 
 RUN_FILE = "agentforge_run.py"
 REFERENCE_FILE = "agentforge_reference.py"
@@ -153,18 +154,21 @@ def run_files(solution: Solution, definition: Definition, inputs: Sequence[Input
     return {RUN_FILE: text, REFERENCE_FILE: definition.reference}
 
 
-def model_file(entry_point: str, definition: Mapping[str, Any], *, in_place: bool) -> str:
+def model_file(
+    entry_point: str, definition: Mapping[str, Any], axes: Mapping[str, Any] | None, *, in_place: bool
+) -> str:
     """`ModelNew` around a function of theirs.
 
     Args:
         entry_point: `file.py::function`.
+        axes: as for `solution_from_flashinfer`.
         in_place: the function takes its outputs as last arguments and returns nothing.
     """
     path, _, function = entry_point.partition("::")
     names = ", ".join(definition["inputs"])
     body = f"return _function({names})"
     if in_place:
-        lines = [_allocate(name, spec, definition) for name, spec in definition["outputs"].items()]
+        lines = [_allocate(name, spec, definition, axes) for name, spec in definition["outputs"].items()]
         results = ", ".join(definition["outputs"])
         body = "\n".join([*lines, f"_function({names}, {results})", f"return {results}"])
     indented = "\n".join(f"        {line}" for line in body.splitlines())
@@ -182,15 +186,19 @@ def _calling(inputs: Sequence[InputSpec]) -> dict[str, str]:
     }
 
 
-def _allocate(name: str, spec: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
-    """Statement that makes an output from the sizes of the inputs."""
+def _allocate(
+    name: str, spec: Mapping[str, Any], definition: Mapping[str, Any], axes: Mapping[str, Any] | None
+) -> str:
+    """Statement that makes an output. It reads sizes from the inputs, and has those that no input has."""
     tensors = {n: s["shape"] for n, s in definition["inputs"].items() if s["shape"] is not None}
     sizes = []
     for axis in spec["shape"] or ():
         constant = definition["axes"][axis].get("value")
         where = next(((n, shape.index(axis)) for n, shape in tensors.items() if axis in shape), None)
         if constant is None and where is None:
-            raise UsageError(f"output {name} has an axis {axis} that no input has")
+            if axes is None:
+                raise UsageError(f"output {name} has an axis {axis} that no input has")
+            constant = axis_sizes(definition["axes"], axes)[axis]
         sizes.append(
             str(constant) if where is None or constant is not None else f"{where[0]}.shape[{where[1]}]"
         )

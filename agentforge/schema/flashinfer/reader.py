@@ -95,9 +95,15 @@ def solution_to_flashinfer(solution: Solution, definition: Definition, inputs: S
 
 
 def solution_from_flashinfer(
-    data: Mapping[str, Any], definition: Mapping[str, Any], definition_hash: str
+    data: Mapping[str, Any],
+    definition: Mapping[str, Any],
+    definition_hash: str,
+    axes: Mapping[str, Any] | None = None,
 ) -> Solution:
     """Our `Solution`; one of theirs gets a `ModelNew` around its function.
+
+    Args:
+        axes: a workload's sizes of the variable axes; None for a solution of any workload.
 
     Raises:
         UsageError: a field is missing or does not fit, or nothing here can enter its function.
@@ -120,7 +126,7 @@ def solution_from_flashinfer(
         elif not (place := entry.partition("::")[0]).endswith(".py"):
             raise UsageError(f"solution {data['name']} is entered in {place} ({language}), which is not read")
         in_place = spec.get("destination_passing_style", True)
-        files[code.MODEL_FILE] = code.model_file(entry, definition, in_place=in_place)
+        files[code.MODEL_FILE] = code.model_file(entry, definition, axes, in_place=in_place)
         return Solution(
             name=data["name"],
             definition=definition_hash,
