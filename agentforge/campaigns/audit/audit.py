@@ -15,6 +15,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.ladder import find_device
 from agentforge.languages import read_solution
+from agentforge.loop.bottleneck_state import BUSY_MACHINE
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.runs.evaluators.cached import conditions_of
 from agentforge.schema import (
@@ -120,7 +121,8 @@ def audit(
     """Judge submissions one after the other. Each verdict is in the database before the next begins.
 
     A verdict that was made on this machine since it started, for the same program and with the same tools and
-    settings, is taken from the database, so an audit that was interrupted continues.
+    settings, is taken from the database unless a busy machine spoiled it, so an audit that was interrupted
+    continues.
 
     Args:
         again: judge all anew.
@@ -227,7 +229,8 @@ class _Auditor:
         hashes = [workload.hash for workload in workloads]
         if self._conditions and not self._again:
             key = definition.hash, solution.hash, hashes, self._level, self._device.name
-            if found := self._store.find_evaluation(*key, conditions=self._conditions):
+            found = self._store.find_evaluation(*key, conditions=self._conditions)
+            if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
                 return found
         request = EvaluationRequest(definition, workloads, solution, self._level)
         evaluation = self._referee.evaluate(request)

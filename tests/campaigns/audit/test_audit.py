@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agentforge.campaigns.audit import Audit, AuditedItem, Claim, Outcome, render
-from agentforge.campaigns.audit.audit import caught_by, compare
+from agentforge.campaigns.audit.audit import _Auditor, caught_by, compare
 from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, ReasonCode, StageResult
 from tests.campaigns.suites.test_traces import definition, workload, write_sol
 from tests.cli.conftest import Run, home, run
 from tests.loop.test_bottleneck_state import measured
+from tests.store import nouns
 
 from .test_layouts import SCALE, solution
 
@@ -165,6 +167,26 @@ def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, t
     again = run("audit", where, *QUICK, "--only", "wrong", "--again", "--json")
     known = [item["evaluation"] for item in first.json["items"]]
     assert again.json["items"][0]["evaluation"] not in known
+
+
+def test_a_verdict_that_a_busy_machine_spoiled_is_not_taken_from_the_database() -> None:
+    stored, fresh = measured(2.0, busy=True), measured(3.0)
+    auditor, saves = object.__new__(_Auditor), dict.fromkeys(("save_definition", "save_solution"), id)
+    auditor._conditions, auditor._again, auditor._level = "alike", False, Level.FULL
+    parts = {
+        "_device": SimpleNamespace(name="cpu"),
+        "_referee": SimpleNamespace(evaluate=lambda request: fresh),
+        "_store": SimpleNamespace(
+            find_evaluation=lambda *key, conditions: ("stored", stored),
+            save_evaluation=lambda evaluation, conditions: "fresh",
+            **saves,
+        ),
+    }
+    vars(auditor).update(parts)
+    asked = nouns.definition(), (), nouns.solution()
+    assert auditor._evaluate(*asked) == ("fresh", fresh)
+    stored = measured(2.0)
+    assert auditor._evaluate(*asked) == ("stored", stored)
 
 
 def test_a_reference_that_cannot_be_used_is_run_once(run: Run, tmp_path: Path) -> None:
