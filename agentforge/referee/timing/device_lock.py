@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
+import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from agentforge.schema import TimeEnded
 
 WAITING = "waiting for another process that measures"
 _PAUSE_S = 0.05
+_MACHINE = "agentforge-locks"
+"""Folder of the locks of all users and homes, in the machine's temporary folder."""
 
 
 @contextmanager
 def device_lock(
     cache: Path,
-    name: str = "timing",
+    name: str = "cpu.timing",
     *,
     until: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Iterator[None]:
-    """Hold a lock over all processes that share the cache folder; waits.
+    """Hold a lock over all processes of the machine, and over those that share the cache folder; waits.
+
+    Containers may share a cache folder and have temporary folders of their own. If the temporary folder
+    cannot be used, the lock is that of the cache folder alone.
 
     Args:
         until: by `time.monotonic()`, the end of the caller's time; None waits for ever.
@@ -34,27 +42,76 @@ def device_lock(
         TimeEnded: another process has the lock until then.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{name}.lock").open("w") as file:
-        waited = False
-        while not _taken(file):
-            if until is not None and time.monotonic() > until:
-                raise TimeEnded(
-                    f"the run's time ended while another process held {file.name}: end that one, or let it "
-                    "go on if it is stopped, and resume this run with more minutes"
-                )
-            if progress is not None and not waited:
-                progress(WAITING)
-            waited = True
-            time.sleep(_PAUSE_S)
+    waited = False
+    with ExitStack() as held:
+
+        def take(path: Path) -> None:
+            nonlocal waited
+            while (file := _taken(path)) is None:
+                if until is not None and time.monotonic() > until:
+                    raise TimeEnded(
+                        f"the run's time ended while another process held {path}: end that one, or let it "
+                        "go on if it is stopped, and resume this run with more minutes"
+                    )
+                if progress is not None and not waited:
+                    progress(WAITING)
+                waited = True
+                time.sleep(_PAUSE_S)
+            held.callback(os.close, file)
+
+        take(cache.resolve() / f"{name}.lock")
+        with suppress(OSError):  # something of another user is in the way
+            take(_machine_folder() / f"{name}.lock")
         yield
 
 
-def _taken(file: IO[str]) -> bool:
+def _machine_folder() -> Path:
+    """The folder for all users and homes.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = Path(tempfile.gettempdir()).resolve() / _MACHINE
+    with suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(0o1777)  # whatever the umask says
+    return folder
+
+
+def _opened(path: Path) -> int:
+    """Descriptor of a lock's file, which may be another user's. Follows no link to the file or its folder.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        with suppress(FileExistsError):
+            made = os.open(path.name, flags | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+            os.fchmod(made, 0o666)
+            return made
+        # Without O_CREAT, with which Linux may refuse a file of another user.
+        file = os.open(path.name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise OSError(f"{path} is no file")
+
+
+def _taken(path: Path) -> int | None:
+    """Descriptor with the lock; None if another process has it, or the file was removed meanwhile."""
+    file = _opened(path)
+    with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        if os.path.samestat(os.fstat(file), path.lstat()):
+            with suppress(OSError):
+                os.utime(file)  # programs that clear temporary folders remove what is old
+            return file
+    os.close(file)
+    return None
 
 
 @contextmanager

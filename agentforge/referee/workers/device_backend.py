@@ -68,10 +68,10 @@ class DeviceBackend:
         until: float | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> Iterator[None]:
-        """One timing, or one profiler, at a time on this device, over all processes with the same cache; see
+        """One timing, or one profiler, at a time on this device, over all processes of the machine; see
         `device_lock`."""
         if self.gpu is None:
-            held = device_lock(cache, purpose, until=until, progress=progress)
+            held = device_lock(cache, f"cpu.{purpose}", until=until, progress=progress)
         else:
             held = gpu_lock(cache, Telemetry(self.gpu).uuid(), purpose, until=until, progress=progress)
         with held:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -10,6 +12,65 @@ import pytest
 
 from agentforge.referee.timing.device_lock import WAITING, device_lock
 from agentforge.schema import TimeEnded
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a machine's locks."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("agentforge.referee.timing.device_lock._MACHINE", "locks")
+    return tmp_path / "locks"
+
+
+def taken_elsewhere(home: Path, name: str = "cpu.timing") -> bool:
+    """Whether a process with this home has to wait."""
+    try:
+        with device_lock(home, name, until=time.monotonic()):
+            return False
+    except TimeEnded:
+        return True
+
+
+def test_two_homes_on_one_machine_take_turns(machine: Path) -> None:
+    first, second = machine.parent / "a", machine.parent / "b"
+    with device_lock(first):
+        assert taken_elsewhere(second)
+        assert not taken_elsewhere(second, "gpu-1.timing")
+    assert not taken_elsewhere(second)
+
+
+def test_other_users_may_lock_what_this_one_made(machine: Path, tmp_path: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        with device_lock(tmp_path / "a"):
+            assert machine.stat().st_mode & 0o7777 == 0o1777
+            assert (machine / "cpu.timing.lock").stat().st_mode & 0o777 == 0o666
+    finally:
+        os.umask(mask)
+
+
+def test_a_lock_whose_file_was_removed_is_taken_anew(machine: Path, tmp_path: Path) -> None:
+    with device_lock(tmp_path / "a"):
+        (machine / "cpu.timing.lock").unlink()
+        with device_lock(tmp_path / "b"):
+            assert taken_elsewhere(tmp_path / "c")
+
+
+@pytest.mark.parametrize("way", ["link to a folder", "link to a file", "file", "pipe"])
+def test_what_is_in_the_way_leaves_the_lock_of_the_home(machine: Path, tmp_path: Path, way: str) -> None:
+    other, lock = tmp_path / "other", machine / "cpu.timing.lock"
+    if way == "link to a folder":
+        other.mkdir()
+        machine.symlink_to(other)
+    elif way == "file":
+        machine.touch()
+    else:
+        machine.mkdir()
+        lock.symlink_to(other) if way == "link to a file" else os.mkfifo(lock)
+    with device_lock(tmp_path / "a"):
+        assert taken_elsewhere(tmp_path / "a")
+        assert not taken_elsewhere(tmp_path / "b")
+    assert not list(other.glob("*")) and not other.is_file()
 
 
 def test_a_lock_that_another_process_keeps_ends_the_run_in_time(tmp_path: Path) -> None:
