@@ -81,12 +81,12 @@ def _problems(path: Path, category: str) -> Iterator[SuiteProblem]:
         yield generated_problem(name, "", group=category, unsupported=elsewhere)
         return
     listed = path.with_suffix(".json")
-    if not listed.is_file():
-        yield generated_problem(
-            name, "", group=category, unsupported=f"its cases, {listed.name}, are missing"
-        )
+    lines = read_problem(listed).splitlines() if listed.is_file() else []
+    cases = [line for line in lines if line.strip()]
+    if not cases:
+        missing = f"its cases, {listed.name}, are missing"
+        yield generated_problem(name, "", group=category, unsupported=missing)
         return
-    cases = [line for line in read_problem(listed).splitlines() if line.strip()]
     for number, case in enumerate(cases, 1):
         several = name if len(cases) > 1 else ""
         yield generated_problem(

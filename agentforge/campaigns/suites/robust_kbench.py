@@ -80,11 +80,12 @@ def _tasks(folder: Path, root: Path) -> Iterator[Task]:
 
 def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuiteProblem]:
     listed = path.with_name(f"config_{direction}.json")
-    if not listed.is_file():
+    text = read_problem(path)
+    found = _configurations(read_json(listed), listed) if listed.is_file() else []
+    if not found:
         missing = f"its configurations, {listed.name}, are missing"
         yield generated_problem(name, "", group=group, unsupported=missing)
         return
-    text, found = read_problem(path), _configurations(read_json(listed), listed)
     for number, (init, inputs) in enumerate(found, 1):
         several = name if len(found) > 1 else ""
         below = _BELOW.format(differentiable=direction == "backward", init=init, inputs=inputs)

@@ -275,9 +275,15 @@ class TestRobustKBench(SuiteContract):
         (folder / "tasks" / "scale" / "config_forward.json").write_text("{")
         return where
 
-    def test_a_task_without_configurations_is_unsupported(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("empty", [False, True])
+    def test_a_task_without_configurations_is_unsupported(self, tmp_path: Path, empty: bool) -> None:
         self.good(tmp_path)
-        (tmp_path / "tasks" / "scale" / "config_backward.json").unlink()
+        listed = tmp_path / "tasks" / "scale" / "config_backward.json"
+        if empty:
+            none = {"single_input_configs": [], "multi_input_configs": []}
+            listed.write_text(json.dumps(configurations(**none)))
+        else:
+            listed.unlink()
         forward, backward = selected(self.open(str(tmp_path)), Selection())
         assert (forward.id, forward.unsupported) == ("scale/forward", "")
         missing = "its configurations, config_backward.json, are missing"
@@ -396,9 +402,14 @@ class TestMultiKernelBench(SuiteContract):
         found = selected(self.open(str(tmp_path)), Selection(only=f"{name.removesuffix('.py')}*"))
         assert {p.unsupported for p in found} == {"it imports torch_npu, which needs an Ascend NPU"}
 
-    def test_cases_that_are_missing_are_unsupported(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("empty", [False, True])
+    def test_cases_that_are_missing_are_unsupported(self, tmp_path: Path, empty: bool) -> None:
         self.good(tmp_path)
-        (tmp_path / "reference" / "level1" / "1_norm.json").unlink()
+        listed = tmp_path / "reference" / "level1" / "1_norm.json"
+        if empty:
+            listed.write_text("\n")
+        else:
+            listed.unlink()
         *_, last = selected(self.open(str(tmp_path)), Selection())
         assert (last.id, last.unsupported) == ("level1/1_norm", "its cases, 1_norm.json, are missing")
 
