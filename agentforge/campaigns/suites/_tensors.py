@@ -13,7 +13,10 @@ class Model(_Theirs):
             if isinstance(leaf, torch.Tensor):
                 self._leaves[number] = torch.Tensor
             elif not isinstance(leaf, (bool, int, float, str, torch.dtype, type(None))):
-                raise TypeError(f"an argument has a {type(leaf).__name__}, which is no tensor or number")
+                from agentforge.schema import UnsupportedTargetError
+
+                kind = type(leaf).__name__
+                raise UnsupportedTargetError(f"its data has objects ({kind}), not only tensors and numbers")
 
     def forward(self, *tensors):
         return super().forward(*self._bound(tensors))

@@ -13,7 +13,7 @@ from agentforge.campaigns.suites import Selection, selected
 from agentforge.campaigns.suites._base import other_hardware
 from agentforge.frontends import load_target
 from agentforge.problems.kernelbench import load_problem
-from agentforge.schema import Definition, SuiteProblem, UsageError
+from agentforge.schema import Definition, SuiteProblem, UnsupportedTargetError, UsageError
 from agentforge.testing.suite import SuiteContract
 
 
@@ -134,6 +134,12 @@ class TestGpuMode(SuiteContract):
         model = loaded.build(0)
         assert loaded.module.native_check(model, args, args[0] * 3) == (True, "")
         assert loaded.module.native_check(model, args, args[0] * 2) == (False, "")
+
+    def test_data_with_objects_is_unsupported(self, tmp_path: Path) -> None:
+        write_task(tmp_path / "t", reference=REFERENCE.replace('{"factor": 3}', "torch.nn.Identity()"))
+        problem, *_ = selected(self.open(str(tmp_path)), Selection())
+        with pytest.raises(UnsupportedTargetError, match=r"its data has objects \(Identity\)"):
+            opened(problem).build(0)
 
     def test_several_gpus_and_other_languages_are_unsupported(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection(only="other/*"))
