@@ -1,8 +1,8 @@
 """A campaign's state as one compressed file: another machine imports it, reports it and does the rest.
 
 The first line of the file names the format, the second one is the campaign, and each other line is an item.
-Without solutions it has no text of problems and solutions, and no path or name of this machine, so it can
-be published. With solutions, the other machine can write artifacts.
+Without solutions it has no text of problems and solutions, and no path or name of this machine or of one that
+serves a model, so it can be published. With solutions, the other machine can write artifacts.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ from ..suites._base import is_id
 FORMAT, VERSION = "agentforge-campaign", 1
 _WHOLE = "all"
 """Key of all tries of an item in an old file."""
+HIDDEN = "//HOST"
+"""In the URL of a model, in the place of the machine that serves it."""
+_SERVER = re.compile(r"(?<=@)(https?:)//(?!localhost\b|127\.|\[::1\])[^/\s\"\\]+")
+"""In a model's specification, the machine that serves it, unless that is the worker's own."""
 _DRIFT_S = 0.5
 """Seconds by which those of an item and of its tries may differ: a server reads its clock for each."""
 
@@ -138,7 +142,8 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     campaign = store.get_campaign(name)
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
     kind, _, place = campaign.suite.partition(":")
-    public = campaign.model_copy(update={"suite": f"{kind}:{Path(place).name}"})
+    named = {"suite": f"{kind}:{Path(place).name}"}
+    public = (campaign if solutions else published(campaign)).model_copy(update=named)
     runs, tries = store.campaign_runs(name), _seconds_of_tries(store, name)
     lines = [json.dumps({"format": FORMAT, "version": VERSION}), public.model_dump_json()]
     for item in store.campaign_items(name):
@@ -168,11 +173,32 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     text = "\n".join(lines) + "\n"
     if not solutions:  # a solution with another text is another one
         text = _without_places(text, ((home.absolute(), "HOME"), (Path(place), "SUITE")))
+        for server in filter(None, (_SERVER.search(arm.agent) for arm in campaign.arms)):
+            text = text.replace(server[0], f"{server[1]}{HIDDEN}")  # also in reasons
+        text = _without_server(text)
     try:
         with whole_file(path) as draft:
             draft.write_bytes(gzip.compress(text.encode(), mtime=0))
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+def published(campaign: Campaign) -> Campaign:
+    """A campaign whose arms and settings name no file and no machine."""
+    llm = {name: value for name, value in campaign.settings.llm.items() if name not in ("prices", "record")}
+    arms = tuple(arm.model_copy(update={"agent": _without_place(arm.agent)}) for arm in campaign.arms)
+    return campaign.model_copy(
+        update={"arms": arms, "settings": campaign.settings.model_copy(update={"llm": llm})}
+    )
+
+
+def _without_place(agent: str) -> str:
+    kind, _, place = agent.partition(":")
+    return f"{kind}:{Path(place).name}" if kind == "replay" else _without_server(agent)
+
+
+def _without_server(text: str) -> str:
+    return _SERVER.sub(rf"\1{HIDDEN}", text)
 
 
 def _seconds_of_tries(store: Store, name: str) -> dict[int, dict[str, float]]:

@@ -20,8 +20,10 @@ from agentforge.store.campaigns.records import ELSEWHERE
 
 from ..report import run_of, run_speedup
 from ..suites import Selection, open_suite
-from .state import ItemLine, ItemResult, State
+from .state import HIDDEN, ItemLine, ItemResult, State, published
 
+_CUT = ("arms", "settings")
+"""Fields of a campaign of which a file without solutions leaves out parts."""
 _WORKER = f"{ELSEWHERE}:0"
 """Of an imported item: its run's checkpoints are not on this machine."""
 
@@ -50,12 +52,24 @@ def import_state(store: Store, state: State, suite: str | None) -> Imported:
             only read.
 
     Raises:
-        UsageError: problems are missing or have another text, or a campaign of this name has other settings.
+        UsageError: problems are missing or have another text, a campaign of this name has other settings, or
+            one that is not over has a model whose URL is not in the file.
     """
     known = store.find_campaign(state.campaign.name)
     place = suite or (known or state.campaign).suite
-    kept = {"limit_s": known.limit_s} if known else {}
+    kept: dict[str, object] = {}
+    if known:
+        kept["limit_s"] = known.limit_s
+        bare, theirs = published(known), published(state.campaign)
+        kept |= {name: getattr(known, name) for name in _CUT if getattr(bare, name) == getattr(theirs, name)}
     campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place, **kept})
+    cut = {arm.name for arm in campaign.arms if HIDDEN in arm.agent}
+    cut &= {line.item.arm for line in state.items if not line.item.state.over}
+    if suite is not None and not known and cut:
+        raise UsageError(
+            f"campaign {campaign.name} is not over, and the file does not say which machine serves the model "
+            f"of arm {min(cut)}: export it with --solutions"
+        )
     problems = list({line.problem.id: line.problem for line in state.items}.values())
     whole = all(line.whole for line in state.items)
     if suite:

@@ -89,20 +89,45 @@ def test_a_state_names_no_user_and_no_machine(tmp_path: Path, monkeypatch: pytes
     said = (
         "in /home/alice/lib.py, /opt/alice-venv/lib/torch.py and /var/tmp/alice/x: no space",
         "worker alice-pc.example:4711 died; it said last: nothing",
+        "there is no route to http://alice-gpu:8000/v1",
     )
+    agent, file = "openai:m@http://alice-gpu:8000/v1", tmp_path / "night.gz"
     with other(tmp_path) as made:
         campaign, problems = nouns.campaign(len(said))
-        made.create_campaign(campaign.model_copy(update={"arms": campaign.arms[:1]}), problems)
+        arms = (campaign.arms[0].model_copy(update={"agent": agent}),)
+        llm = {"prices": "/data/alice/prices.toml", "seed": 1}
+        settings = campaign.settings.model_copy(update={"llm": llm})
+        made.create_campaign(campaign.model_copy(update={"arms": arms, "settings": settings}), problems)
         for reason in said:
             item = made.take_item("night", "host:1", 600)
             assert item is not None
+            made.create_run(nouns.run(run := f"run-{item.id}"))
+            made.attach_run(item, run)
+            asked = {"key": run, "run": run, "role": "coder", "prompt": "p", "status": "answered"}
+            made.save_call(LLMCall.model_validate({**asked, "model": agent, "time": nouns.NOW}))
             made.end_item(item, TryOutcome.FAILED, reason)
-        export_state(made, "night", tmp_path / "night.gz", tmp_path)
-    assert "alice" not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
-    assert [line.item.reason for line in read_state(tmp_path / "night.gz").items] == [
+        export_state(made, "night", file, tmp_path)
+        state = read_state(file)
+        assert import_state(made, state, "").name == "night", "what was cut makes no other campaign"
+        assert made.get_campaign("night").arms == arms
+        assert made.get_campaign("night").settings == settings
+    assert "alice" not in gzip.decompress(file.read_bytes()).decode()
+    assert [line.item.reason for line in state.items] == [
         "in ~/lib.py, PYTHON/lib/torch.py and TMP/x: no space",
         "worker HOST died; it said last: nothing",
+        "there is no route to http://HOST/v1",
     ]
+    assert state.campaign.arms[0].agent == "openai:m@http://HOST/v1"
+    assert state.campaign.settings.llm == {"seed": 1}
+    with Store(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        (first, *others) = state.items
+        waiting = first.model_copy(
+            update={"item": first.item.model_copy(update={"state": ItemState.WAITING}), "result": None}
+        )
+        with pytest.raises(UsageError, match="serves the model of arm base: export it with --solutions"):
+            left = state.model_copy(update={"items": (waiting, *others)})
+            import_state(third, left, f"folder:{tmp_path}")
+        import_state(third, state, "")
 
 
 @pytest.mark.parametrize(
