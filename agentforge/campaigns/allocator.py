@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -29,6 +30,8 @@ _WITHIN = 0.5
 """Deviation between visits of one item over that between items."""
 _LEAST_SD = 0.25
 """Least deviation of log speedups between items: few items may agree by chance."""
+_HOUR = 1.0
+"""Dollars for an hour of a worker if only some arms cost dollars: else nothing compares them."""
 _LEAST_GAIN = 1e-4
 """Expected gain of the objective below which a visit is not worth its price."""
 
@@ -57,17 +60,17 @@ class Past(FrozenModel):
     """Wall time of all visits, as the next two are of all visits."""
     device_seconds: float = Field(default=0.0, ge=0)
     dollars: float | None = Field(default=0.0, ge=0)
-    """None if a price is unknown; a visit's price then leaves them out."""
+    """None if a price is unknown; a visit's price then has the mean of its arm."""
     most_dollars: float = Field(default=0.0, ge=0)
     """Dollars that the next visit can spend: its share, and what the earlier ones left of theirs. Infinite if
     the campaign limits none, as is the share."""
     share: float = Field(default=0.0, ge=0)
     """Dollars that each visit after the next one can spend."""
 
-    def money(self, prices: Prices) -> float:
-        """Dollars of a visit: the mean of the visits so far."""
-        time = (prices.hour * self.seconds + prices.device_hour * self.device_seconds) / 3600
-        return ((self.dollars or 0.0) + time) / self.visits
+    def time_dollars(self, prices: Prices) -> float:
+        """Dollars for the time of a visit: the mean of the visits so far."""
+        time = prices.hour * self.seconds + prices.device_hour * self.device_seconds
+        return time / 3600 / self.visits
 
 
 class Visit(FrozenModel):
@@ -161,18 +164,30 @@ def _gain(item: Past, field: _Field, objective: Objective) -> float:
 
 
 def visit_prices(items: Sequence[Past], prices: Prices) -> dict[int, float]:
-    """What a visit of each item costs, all in one unit: dollars if each arm costs some, else seconds.
+    """What a visit of each item costs, all in one unit: dollars if an arm costs some, else seconds.
 
-    A visit of an item without known dollars costs as much as its arm's mean.
+    A visit of an item without known dollars costs as much as its arm's mean. If other arms cost nothing, the
+    time of a worker has the price `_HOUR`.
     """
-    money = {item.item: item.money(prices) for item in items}
-    means = {}
-    for arm in {item.arm for item in items}:
-        own = [money[item.item] for item in items if item.arm == arm and money[item.item] > 0]
-        means[arm] = statistics.fmean(own) if own else 0.0
-    if all(means.values()):
-        return {item.item: money[item.item] or means[item.arm] for item in items}
+    calls = {item.item: (item.dollars or 0.0) / item.visits for item in items}
+    usual = _means(items, calls)
+    calls |= {item.item: usual[item.arm] for item in items if item.dollars is None}
+    for priced in (prices, prices.model_copy(update={"hour": _HOUR})):
+        money = {item.item: calls[item.item] + item.time_dollars(priced) for item in items}
+        means = _means(items, money)
+        if all(means.values()):
+            return {item.item: money[item.item] or means[item.arm] for item in items}
+        if not any(means.values()):
+            break
     return {item.item: max(1e-9, item.seconds / item.visits) for item in items}
+
+
+def _means(items: Sequence[Past], dollars: Mapping[int, float]) -> dict[str, float]:
+    """The mean of each arm's items that cost something; 0 if none does."""
+    found = defaultdict[str, list[float]](list)
+    for item in items:
+        found[item.arm] += [dollars[item.item]] if dollars[item.item] > 0 else []
+    return {arm: statistics.fmean(own) if own else 0.0 for arm, own in found.items()}
 
 
 def allocate(

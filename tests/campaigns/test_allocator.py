@@ -136,13 +136,20 @@ def test_all_items_have_their_prices_in_one_unit() -> None:
     free, asked, silent = past(0, -0.05), past(1, -0.05, dollars=0.5), past(2, -0.05, dollars=None)
     silent, asked = (item.model_copy(update={"arm": "llm"}) for item in (silent, asked))
     assert visit_prices([asked, silent], Prices()) == {1: 0.5, 2: 0.5}, "its arm's mean"
-    assert visit_prices([free, asked, silent], Prices()) == {0: 60.0, 1: 60.0, 2: 60.0}
-    long = free.model_copy(update={"seconds": 600.0})
+    assert visit_prices([free, free.model_copy(update={"arm": "b"})], Prices()) == {0: 60.0}
+    minute = pytest.approx(1 / 60), pytest.approx(0.5 + 1 / 60)
+    assert visit_prices([free, asked, silent], Prices()) == {0: minute[0], 1: minute[1], 2: minute[1]}
+    long = free.model_copy(update={"seconds": 6000.0})
     visits = allocate([long, asked, silent], Objective("fast_1"), seconds=1e6, most=1)
-    assert visits[0].item == 1, "60 s come before 600 s, and 0.5 dollars are no second"
-    dear = asked.model_copy(update={"seconds": 6000.0})
-    visits = allocate([long, dear], Objective("fast_1"), seconds=1e6, most=1)
-    assert visits[0].item == 0
+    assert visits[0].item == 1, "100 minutes cost more than 0.5 dollars and a minute"
+
+
+def test_dollars_count_beside_an_arm_that_costs_none() -> None:
+    free = past(0, None, visits=4, seconds=24000.0)
+    paid = (past(1, -0.05, dollars=5.0), past(2, -0.05, dollars=0.05))
+    dear, cheap = (item.model_copy(update={"arm": "llm"}) for item in paid)
+    visits = allocate([free, dear, cheap], Objective("fast_1"), seconds=1e6)
+    assert [visit.item for visit in visits][:2] == [2, 1]
 
 
 def test_no_visit_is_for_a_score_that_cannot_be_computed() -> None:

@@ -300,7 +300,12 @@ def extend(
         str, typer.Option("--objective", help="What to gain: fast_P, as in fast_1; speedup; or sol.")
     ] = "fast_1",
     hour_dollars: Annotated[
-        float, typer.Option("--hour-dollars", min=0, help="Price of an hour of a worker.")
+        float,
+        typer.Option(
+            "--hour-dollars",
+            min=0,
+            help="Price of an hour of a worker; not given, it is 1 if only some arms cost dollars.",
+        ),
     ] = 0.0,
     device_hour_dollars: Annotated[
         float, typer.Option("--device-hour-dollars", min=0, help="Price of an hour of measuring.")
