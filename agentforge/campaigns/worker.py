@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import socket
 import tempfile
 import threading
 import time
@@ -38,6 +37,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.store.campaigns import worker_name
 
 from .claims import Claims
 from .faults import Faults
@@ -146,7 +146,7 @@ class Worker:
         self._overrides = list(overrides)
         self._settings = load_settings(overrides)
         self._outages = 0
-        name = f"{socket.gethostname()[:200]}:{os.getpid()}"
+        name = worker_name(os.getpid())
         self._claims = Claims(store, campaign, name, LEASE_S)
         self._faults = Faults(store, name)
         check_version(self._campaign)

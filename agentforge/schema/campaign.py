@@ -157,7 +157,7 @@ class CampaignItem(FrozenModel):
     arm: str
     state: ItemState = ItemState.WAITING
     worker: str = ""
-    """`host:pid` of the worker that has it, or had it last."""
+    """`host:pid.start` of the worker that has it, or had it last; the start is that of its process."""
     tries: int = 0
     visits: int = 1
     """Times that its run may spend the campaign's budget."""

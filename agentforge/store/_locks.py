@@ -38,7 +38,9 @@ class Owner:
     def current(cls) -> Owner:
         """The calling process."""
         pid = os.getpid()
-        return cls(socket.gethostname()[:255], f"{boot_id()}:{own_namespace()}", pid, _start(pid) or "")
+        return cls(
+            socket.gethostname()[:255], f"{boot_id()}:{own_namespace()}", pid, process_start(pid) or ""
+        )
 
     def alive(self) -> bool | None:
         """Whether the process still runs; None if this machine cannot tell."""
@@ -49,10 +51,10 @@ class Owner:
             return False
         if namespace not in ("", own_namespace()):
             return None
-        return _start(self.pid) == self.started
+        return process_start(self.pid) == self.started
 
 
-def _start(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """Start time of a process in ticks after boot; None if it has ended or is a zombie."""
     fields = stat_fields(pid)
     return None if not fields or fields[0] in "ZX" else fields[19]

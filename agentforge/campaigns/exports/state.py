@@ -227,7 +227,7 @@ def _without_places(text: str, known: Sequence[tuple[Path, str]]) -> str:
     for folder, word in (*known, *more):
         if len(folder.parts) > 1:
             text = re.sub(_path(folder), word, text)
-    return re.sub(r"worker \S+:\d+ died", "worker HOST died", text)
+    return re.sub(r"worker \S+:[\d.]+ died", "worker HOST died", text)
 
 
 def _path(folder: Path) -> str:

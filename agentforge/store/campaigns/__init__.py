@@ -1,6 +1,6 @@
 """Campaigns and their queue."""
 
-from .queue import CampaignQueue
+from .queue import CampaignQueue, worker_name
 from .records import CampaignRecords, Progress, Try
 from .results import CampaignResults, Result, Spending
 from .statements import LOST_TRIES, Done
@@ -15,4 +15,5 @@ __all__ = [
     "Result",
     "Spending",
     "Try",
+    "worker_name",
 ]

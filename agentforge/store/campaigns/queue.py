@@ -6,17 +6,16 @@ An item, its worker and the number of the try are a fencing token: a worker with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from socket import gethostname
 from typing import Any, cast
 
-import psutil
 from sqlalchemy import Connection, CursorResult, Table, Update, case, null, select, update
 from sqlalchemy.orm import Session
 
 from agentforge.schema import CampaignItem, ItemState, TryOutcome
 
 from .._engine import Database
+from .._locks import process_start
 from ..tables import ItemRow, TryRow
 from .records import ELSEWHERE, item_of, try_of
 from .statements import (
@@ -141,7 +140,7 @@ class CampaignQueue:
             for row in session.scalars(query).all():
                 item = item_of_try(item_of(row))
                 last = session.scalars(select(TryRow).where(*of_try()), item).one()
-                if row.worker != worker and _lives_here(row.worker, last.beat):
+                if row.worker != worker and _lives_here(row.worker):
                     continue
                 reaped += 1
                 words = f"worker {row.worker} died; it said last: {last.words or 'nothing'}"
@@ -308,18 +307,15 @@ def _both(connection: Connection, outcome: TryOutcome, values: dict[str, Any]) -
     return True
 
 
-def _lives_here(worker: str, beat: float) -> bool:
-    """Whether it is a process of this machine that has not ended.
+def worker_name(pid: int) -> str:
+    """The name of a worker that is a process of this machine: `host:pid.start`, the start in ticks."""
+    return f"{gethostname()[:200]}:{pid}.{process_start(pid)}"
 
-    Args:
-        beat: its last heartbeat; a process that began later has only its number.
-    """
-    host, _, pid = worker.rpartition(":")
-    if host == gethostname()[:200]:
-        with suppress(psutil.Error, ValueError):
-            process = psutil.Process(int(pid))
-            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= beat
-    return False
+
+def _lives_here(worker: str) -> bool:
+    """Whether it is a process of this machine that has not ended. A later one with its number is another."""
+    pid = worker.rpartition(":")[2].partition(".")[0]
+    return pid.isdecimal() and process_start(int(pid)) is not None and worker_name(int(pid)) == worker
 
 
 def _kept(words: str) -> str:

@@ -88,7 +88,7 @@ def test_a_state_names_no_user_and_no_machine(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("tempfile.tempdir", "/var/tmp/alice")
     said = (
         "in /home/alice/lib.py, /opt/alice-venv/lib/torch.py and /var/tmp/alice/x: no space",
-        "worker alice-pc.example:4711 died; it said last: nothing",
+        "worker alice-pc.example:4711.815 died; it said last: nothing",
         "there is no route to http://alice-gpu:8000/v1",
     )
     agent, file = "openai:m@http://alice-gpu:8000/v1", tmp_path / "night.gz"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +26,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
-from agentforge.store.campaigns import LOST_TRIES, Done
+from agentforge.store.campaigns import LOST_TRIES, Done, worker_name
 from agentforge.store.tables import TryRow
 from tests.store import nouns
 from tests.store.nouns import campaign
@@ -256,9 +255,10 @@ def test_another_machine_does_not_continue_a_run(store: Store) -> None:
 def test_a_worker_of_this_machine_that_lives_keeps_its_item(store: Store) -> None:
     store.create_campaign(*campaign())
     with subprocess.Popen(["sleep", "60"]) as process:
-        time.sleep(0.02)  # its start is known to 10 ms
-        worker = f"{socket.gethostname()}:{process.pid}"
-        take(store, worker, lease_s=-1)
+        worker = worker_name(process.pid)
+        item = take(store, worker, lease_s=-1)
+        with store._db.write() as session:  # as a server does whose clock is behind that of this machine
+            session.execute(update(TryRow).where(TryRow.item == item.id).values(beat=TryRow.beat - 600))
         process.send_signal(signal.SIGSTOP)
         assert store.reap_items("night") == 0
         assert store.reap_items("night", worker) == 1, "its own are those that it does not know of"
@@ -270,9 +270,7 @@ def test_a_worker_of_this_machine_that_lives_keeps_its_item(store: Store) -> Non
 def test_another_process_with_the_number_of_a_dead_worker_keeps_nothing(store: Store) -> None:
     store.create_campaign(*campaign())
     with subprocess.Popen(["sleep", "60"]) as process:
-        item = take(store, f"{socket.gethostname()}:{process.pid}", lease_s=-1)
-        with store._db.write() as session:
-            session.execute(update(TryRow).where(TryRow.item == item.id).values(beat=TryRow.beat - 60))
+        take(store, f"{worker_name(process.pid)}0", lease_s=-1)
         assert store.reap_items("night") == 1
         process.kill()
 
