@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 from agentforge.campaigns.exports.state import read_state  # noqa: E402
 from agentforge.campaigns.exports.state_import import import_state  # noqa: E402
 from agentforge.campaigns.report import BEST, ArmReport, CampaignReport, ItemReport, build_report  # noqa: E402
-from agentforge.schema import ItemState, baseline_name  # noqa: E402
+from agentforge.schema import ItemState, SearchSummary, StitchResult, baseline_name  # noqa: E402
 from agentforge.store import Store  # noqa: E402
 from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
@@ -49,9 +49,8 @@ def content(state: Path = STATE) -> str:
         return "Not measured yet.\n"
     with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/state.db") as store:
         report = build_report(store, import_state(store, read_state(state), None).name)
-    return (
-        "\n".join([*_head(report), *_levels(report), *_losses(report.items), *_reasons(report.items)]) + "\n"
-    )
+        parts = _head(report), _levels(report), _losses(report.items, store), _reasons(report.items)
+        return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def _head(report: CampaignReport) -> Iterator[str]:
@@ -94,7 +93,7 @@ def _row(arm: ArmReport, items: Iterable[ItemReport]) -> list[str]:
     ]
 
 
-def _losses(items: Sequence[ItemReport]) -> Iterator[str]:
+def _losses(items: Sequence[ItemReport], store: Store) -> Iterator[str]:
     """The solutions that are slowest beside the fastest baseline, then those problems that have none."""
     found = sorted(((_over_best(item), item) for item in items if item.verified), key=lambda pair: pair[0])
     lost = [(over, item) for over, item in found if over < 1][:WORST]
@@ -102,15 +101,27 @@ def _losses(items: Sequence[ItemReport]) -> Iterator[str]:
         return
     yield "The verified solutions that are slower than the fastest baseline, the slowest first:"
     yield ""
-    yield _line(["problem", "over the fastest baseline", "over eager", "why"])
+    yield _line(["problem", "over the fastest baseline", "over eager", "what is known"])
     yield _line(["---"] * 4)
     for over, item in lost:
         eager = item.speedup["eager"]
-        why = f"{baseline_name(item.best_baseline)} is faster, and the solution needs no compiler"
+        known = "; ".join(_known(item, store))
         yield _line(
-            [item.problem, f"{over:.2f}x", f"{eager.point:.2f}x [{eager.low:.2f}, {eager.high:.2f}]", why]
+            [item.problem, f"{over:.2f}x", f"{eager.point:.2f}x [{eager.low:.2f}, {eager.high:.2f}]", known]
         )
     yield ""
+
+
+def _known(item: ItemReport, store: Store) -> Iterator[str]:
+    """What the state says of a verified solution that is slower than the fastest baseline."""
+    yield f"{baseline_name(item.best_baseline)} is faster"
+    run = item.run or ""
+    if stitched := store.get_record(run, StitchResult):
+        yield f"regions with own kernels: {len(stitched.chosen)}"
+    if search := store.get_record(run, SearchSummary):
+        yield f"attempts: {search.attempts}, then {search.reason}"
+    if item.latency_s and item.sol_s:
+        yield f"it takes {item.latency_s / item.sol_s:.1f} times as long as at the speed of light"
 
 
 def _over_best(item: ItemReport) -> float:
