@@ -4,7 +4,7 @@
 
 Each argument is a suite as `campaign start` takes it; its place lies in a clone of the format's repository.
 A definition is read if a worker gets at least one of its workloads. The others are counted by the suite's
-reason. A task that needs a GPU is read here; the worker finds out that it cannot run.
+reason. Nothing is run: whether a task needs a GPU, memory or a model that is not here, the worker finds out.
 """
 
 from __future__ import annotations
