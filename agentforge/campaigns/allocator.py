@@ -111,6 +111,11 @@ class Objective:
             return None
         return p if kind == "fast" and math.isfinite(p) and p >= 0 else None
 
+    @property
+    def needs_all(self) -> bool:
+        """Whether a definition counts only if all its workloads are solved."""
+        return self.name != "speedup"
+
     def value(self, log_speedup: float | None, limit: float) -> float:
         """Of one problem; a problem without a solution keeps its baseline.
 

@@ -52,8 +52,9 @@ def extend(
     """Put the items that promise most back into the queue, with the budget once more for each visit.
 
     Only items that are done take part: the others have their own commands. An item of the playbook is left
-    out if its search had nothing left to try. Reports keep the result of the visits before, unless a run
-    begins anew elsewhere and its result is verified and at least as fast.
+    out if its search had nothing left to try. Unless the objective is `speedup`, a workload is left out if
+    another one of its definition has failed: the definition cannot count. Reports keep the result of the
+    visits before, unless a run begins anew elsewhere and its result is verified and at least as fast.
 
     Args:
         seconds: wall time of all visits, as expected from the earlier ones.
@@ -85,7 +86,12 @@ def extend(
             f"campaign {name} was started without --dollars, so a visit with a language model can cost any "
             "amount: leave out --dollars and give --minutes, or start a campaign with --dollars"
         )
-    found = {(item.problem, item.arm): item for item in report.items if not item.weak}
+    lost = {(i.task, i.arm) for i in report.items if i.weak or i.state is not ItemState.DONE}
+    found = {
+        (item.problem, item.arm): item
+        for item in report.items
+        if not item.weak and not (aim.needs_all and (item.task, item.arm) in lost)
+    }
     paid = {arm.name for arm in report.campaign.arms if arm.paid}
     visits = allocate(
         [

@@ -463,6 +463,27 @@ def test_an_extension_leaves_out_what_cannot_gain(store: Store) -> None:
     assert [visit.problem for visit in found.visits] == ["p2"]
 
 
+@pytest.mark.parametrize(("objective", "visited"), [("fast_1.2", {"rope"}), ("speedup", {"rope", "norm/2"})])
+def test_a_workload_beside_one_that_failed_gets_a_visit_only_for_its_speedup(
+    store: Store, objective: str, visited: set[str]
+) -> None:
+    made, _ = nouns.campaign(3, name="spent")
+    norms = [SuiteProblem(id=f"norm/{n}", target="x.py", source="x = 1", definition="norm") for n in (1, 2)]
+    problems = [*norms, SuiteProblem(id="rope", target="x.py", source="x = 1")]
+    store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+    for problem in problems:
+        item = store.take_item("spent", "host:1", 600)
+        assert item is not None
+        if problem.id == "norm/1":
+            store.end_item(item, TryOutcome.FAILED, "it does not import")
+            continue
+        finish(store, run := f"spent-{item.id}", speedup=2.2)
+        store.attach_run(item, run)
+        store.end_item(item, TryOutcome.DONE)
+    found = extend(store, "spent", objective, seconds=1e6)
+    assert {visit.problem for visit in found.visits} == visited
+
+
 def _ended_by_a_model(store: Store, spent: float | None, **changes: object) -> None:
     """A campaign of two problems in which a model spent so many dollars for each, and found nothing."""
     made, problems = nouns.campaign(2, name="paid", **changes)
