@@ -84,7 +84,7 @@ def no_sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def no_lock_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests side by side do not wait for each other's timing: what is to be right needs no quiet device."""
+    """Tests side by side do not wait for each other's timing: a right answer needs no quiet device."""
     locks = sys.modules.get("agentforge.referee.timing.device_lock")
     if locks is not None:
         monkeypatch.setattr(locks, "_MACHINE", "nowhere/agentforge-locks")

@@ -101,7 +101,7 @@ def _losses(items: Sequence[ItemReport], store: Store) -> Iterator[str]:
         return
     yield "The verified solutions that are slower than the fastest baseline, the slowest first:"
     yield ""
-    yield _line(["problem", "over the fastest baseline", "over eager", "what is known"])
+    yield _line(["problem", "over the fastest baseline", "over eager", "known causes"])
     yield _line(["---"] * 4)
     for over, item in lost:
         eager = item.speedup["eager"]

@@ -108,7 +108,7 @@ def _taken(path: Path) -> int | None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(file), path.lstat()):
             with suppress(OSError):
-                os.utime(file)  # programs that clear temporary folders remove what is old
+                os.utime(file)  # programs that clear temporary folders remove old files
             return file
     os.close(file)
     return None
