@@ -25,6 +25,8 @@ _ARITHMETIC = frozenset([
     "flip", "roll",
 ])  # fmt: skip
 """Operators that compute with an integer, or move it, whatever it is."""
+_CONVERTING = ("_to_copy", "copy")
+"""Operators that give integers as floats."""
 _BOUNDING = ("remainder", "bitwise_and", "__and__")
 """Operators that leave an integer in a range that a constant names: the result may be a place."""
 _CHOOSING = frozenset(
@@ -87,6 +89,7 @@ class Operators(DispatchMode):
         self._computed: set[int] = set()
         self._chosen: set[int] = set()
         self._otherwise: set[int] = set()
+        self._as_floats: set[int] = set()
         self._reads = _Reads(self)
 
     @property
@@ -95,22 +98,28 @@ class Operators(DispatchMode):
 
         They are no places, lengths, labels or sizes, and may be any integers.
         """
-        return sorted(self._computed - self._chosen - self._otherwise)
+        return sorted(self._computed - self._chosen - self._as_floats - self._otherwise)
 
     @property
     def chosen(self) -> list[int]:
         """Numbers of inputs that meet integer arithmetic alone, among whose results constants choose."""
-        return sorted(self._chosen - self._otherwise)
+        return sorted(self._chosen - self._as_floats - self._otherwise)
+
+    @property
+    def as_floats(self) -> list[int]:
+        """Numbers of inputs that meet integer arithmetic alone, if any, and then are made floats."""
+        return sorted(self._as_floats - self._otherwise)
 
     @property
     def of_inputs(self) -> dict[str, list[Any]]:
-        """`arithmetic` and `chosen`; as `thresholds`, numbers of inputs with integers that a constant tells
-        apart; as `compared`, numbers of inputs whose integers are less or more than others; as `places`,
-        numbers of inputs whose integers are only places to read from or to add to; as `measured`, numbers of
-        inputs whose sizes Python reads."""
+        """`arithmetic`, `chosen` and `as_floats`; as `thresholds`, numbers of inputs with integers that a
+        constant tells apart; as `compared`, numbers of inputs whose integers are less or more than others;
+        as `places`, numbers of inputs whose integers are only places to read from or to add to; as
+        `measured`, numbers of inputs whose sizes Python reads."""
         return {
             "arithmetic": self.arithmetic,
             "chosen": self.chosen,
+            "as_floats": self.as_floats,
             "thresholds": [list(x) for x in sorted(self._thresholds)],
             "compared": sorted(self._compared),
             "places": sorted(self._places - self._more_than_places),
@@ -142,12 +151,14 @@ class Operators(DispatchMode):
             self._use(base, args, [*taken, *given], many=bool(given)).update(sources)
             bounded = base in _BOUNDING and not isinstance(args[1], torch.Tensor) and args[1] >= 0
             for tensor in given:
-                self._from[tensor] = frozenset() if bounded else sources
+                self._from[tensor] = frozenset() if bounded or tensor.is_floating_point() else sources
         return result
 
     def _use(self, name: str, args: Any, tensors: list[torch.Tensor], *, many: bool) -> set[int]:
         """Where an operator's sources are noted."""
         types = {t.dtype for t in tensors}
+        if many and name in _CONVERTING and tensors[-1].is_floating_point():
+            return self._as_floats
         if not many or not types <= {torch.int64, torch.bool}:
             return self._otherwise
         if name in _ARITHMETIC:

@@ -20,7 +20,7 @@ from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
-OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "places", "measured"
+OF_INPUTS = "arithmetic", "chosen", "as_floats", "thresholds", "compared", "places", "measured"
 """What `Operators.of_inputs` says of a workload's inputs."""
 _UNREADABLE = EvaluationStatus.INCORRECT_SHAPE, EvaluationStatus.CHEATING
 """Statuses of outputs of the reference that cannot be compared, such as tensor subclasses."""
@@ -84,6 +84,8 @@ class PreparedWorkload:
     """Inputs of 64-bit integers that the reference only computes with, see `operators`."""
     chosen: list[int] = field(default_factory=list)
     """Such inputs among whose results constants choose."""
+    as_floats: list[int] = field(default_factory=list)
+    """Such inputs that the reference makes floats of; what it does with these is not known."""
     thresholds: list[tuple[int, int]] = field(default_factory=list)
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     compared: list[int] = field(default_factory=list)

@@ -91,6 +91,30 @@ def test_integers_among_whose_results_constants_choose(
 
 
 @pytest.mark.parametrize(
+    ("compute", "as_floats"),
+    [
+        (lambda ids: torch.outer(ids[0].float(), torch.rand(4)).cos(), [0]),
+        (lambda ids: torch.empty(8, 8).copy_(ids * 3 + 1).sin(), [0]),
+        (lambda ids: torch.where(ids + 0 < 10, ids, 0).double(), [0]),
+        (lambda ids: (ids % 7).float(), []),  # what a remainder leaves is no input's
+        (lambda ids: TABLE[ids].sum() + ids.float(), []),
+        (lambda ids: ids.float().sum() + ids < 3, []),
+        (lambda ids: (ids >= 3).float(), []),
+        (lambda ids: ids.int(), []),
+        (lambda ids: ids / 4, []),
+        (lambda ids: ids * 3, []),
+    ],
+)
+def test_integers_that_a_reference_makes_floats_of(
+    compute: Callable[[torch.Tensor], object], as_floats: list[int]
+) -> None:
+    with torch.no_grad(), Operators([IDS]) as seen:
+        compute(IDS)
+    assert seen.as_floats == as_floats
+    assert not as_floats or not {*seen.arithmetic, *seen.chosen}
+
+
+@pytest.mark.parametrize(
     ("compute", "told_apart"),
     [
         (lambda ids: ids.clamp(min=0), [-1]),

@@ -52,6 +52,10 @@ class Stability(Check):
         return compare_on([*tried, *_beyond_draws(context)], context)
 
 
+_MANY = 64
+"""Least number of different integers of an input of which floats are made: fewer may be all that exist."""
+
+
 def _beyond_draws(context: CheckContext) -> list[Content]:
     """Larger and negative integers, for inputs that the reference computes with. Others may be places or
     lengths."""
@@ -70,7 +74,8 @@ def _factors(context: CheckContext, only: int | None) -> list[float]:
     """How many times as large integers may be.
 
     Any number, if the reference only computes with them; a few, if it also compares what it computed with
-    constants, since 32 bits may be enough for those that it is meant for. Otherwise each part of its answer
+    constants, since 32 bits may be enough for those that it is meant for, and if it makes floats of many
+    different ones: positions, say, and no masks or ratings. Otherwise each part of its answer
     must be twice as large, or the same, for twice the integers. If none is larger, they may be lengths: 32
     bits are enough.
     """
@@ -79,7 +84,8 @@ def _factors(context: CheckContext, only: int | None) -> list[float]:
     concerned = {n for n, tensor in enumerate(tensors) if times(2, only).concerns(n, tensor)}
     if concerned <= set(prepared.arithmetic):
         return [LARGER, BEYOND_32_BITS]
-    if concerned <= {*prepared.arithmetic, *prepared.chosen}:
+    many = {n for n in prepared.as_floats if len(tensors[n].unique()) >= _MANY}
+    if concerned <= {*prepared.arithmetic, *prepared.chosen, *many}:
         return [*A_FEW]
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
