@@ -71,8 +71,7 @@ def test_no_other_process_measures_during_a_profile(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None, way: str
 ) -> None:
     def profile_target(*_: Any, **__: Any) -> Profile:
-        with (tmp_path / "home" / "cache" / "timing.lock").open("w") as file:
-            assert not _taken(file)
+        assert _taken(tmp_path / "home" / "cache" / "cpu.timing.lock") is None
         return profile(bottleneck("norm"))
 
     monkeypatch.setattr(profiling, "profile_target", profile_target)
