@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import struct
+import time
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -35,6 +36,7 @@ _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _SYS_TGKILL = {"x86_64": 234, "aarch64": 131}
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
+_THREAD_ENDS_S = 2.0
 _SANDBOX_ARGUMENTS = 32
 """Bytes of `__sanitizer_sandbox_arguments` and more; all zero."""
 _OUT_OF_REACH = (errno.EACCES, errno.ENOENT, errno.ENOTCONN, errno.EINVAL)
@@ -53,11 +55,16 @@ def unshare(flags: int) -> None:
     """Leave the caller's namespaces.
 
     A process with more than one thread cannot leave its users' namespace. ThreadSanitizer's own thread is
-    ended first, by the function that it has for sandboxes; a fork starts it again.
+    ended first, by the function that it has for sandboxes; a fork starts it again. The kernel counts it for
+    a moment longer.
     """
+    until = 0.0
     if flags & CLONE_NEWUSER and hasattr(_libc, "__sanitizer_sandbox_on_notify"):
         _libc.__sanitizer_sandbox_on_notify(bytes(_SANDBOX_ARGUMENTS))
-    _check(_libc.unshare(flags), "unshare")
+        until = time.monotonic() + _THREAD_ENDS_S
+    while (result := _libc.unshare(flags)) and time.monotonic() < until:
+        time.sleep(0.001)
+    _check(result, "unshare")
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
