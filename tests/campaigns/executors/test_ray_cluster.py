@@ -108,7 +108,7 @@ def test_workers_without_room_begin_when_others_end_and_the_rest_is_left_out(
         with Store(load_settings().url) as store:
             _until(lambda: len(_running(store)) == 2)
             for worker in _running(store):
-                psutil.Process(int(worker.rpartition(":")[2])).terminate()
+                psutil.Process(int(worker.rpartition(":")[2].partition(".")[0])).terminate()
             _, said = started.communicate(timeout=200)
             assert started.returncode == 0, said
             assert "the Ray cluster has room for 2 of 5 workers at a time; the others wait" in said
