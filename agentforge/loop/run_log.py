@@ -285,10 +285,15 @@ class RunLog:
         self.run = self.store.update_run(self.run.id, seconds_used=seconds)
 
 
+def spoiled(evaluation: Evaluation) -> bool:
+    """Whether a busy machine disturbed the measurement, so that a second one may say something else."""
+    return not BUSY_MACHINE.isdisjoint(evaluation.codes)
+
+
 def settled(evaluation: Evaluation) -> bool:
     """Whether judging again would hardly say anything else: it failed or was not timed, it is verified, or
     its interval against eager leaves no doubt which one is faster; and no busy machine spoiled it."""
-    if BUSY_MACHINE.intersection(evaluation.codes):
+    if spoiled(evaluation):
         return False
     if evaluation.performance is None or evaluation.verified:
         return True

@@ -15,7 +15,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.ladder import find_device
 from agentforge.languages import read_solution
-from agentforge.loop.bottleneck_state import BUSY_MACHINE
+from agentforge.loop.run_log import spoiled
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.runs.evaluators.cached import conditions_of
 from agentforge.schema import (
@@ -230,7 +230,7 @@ class _Auditor:
         if self._conditions and not self._again:
             key = definition.hash, solution.hash, hashes, self._level, self._device.name
             found = self._store.find_evaluation(*key, conditions=self._conditions)
-            if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
+            if found is not None and not spoiled(found[1]):
                 return found
         request = EvaluationRequest(definition, workloads, solution, self._level)
         evaluation = self._referee.evaluate(request)

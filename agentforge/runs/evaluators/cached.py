@@ -11,7 +11,7 @@ from agentforge.config import RefereeSettings, Settings
 from agentforge.devices import DeviceSpec
 from agentforge.isolation.procfs import boot_id
 from agentforge.loop import RunLog
-from agentforge.loop.bottleneck_state import BUSY_MACHINE
+from agentforge.loop.run_log import spoiled
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
 from agentforge.schema import Evaluation, EvaluationStatus, Level, ReasonCode, content_hash
 
@@ -44,13 +44,13 @@ class CachedEvaluator:
         stored = found is not None and self._counts(found[1])
         evaluation = found[1] if found is not None and stored else self._ask(request, progress)
         self.spoiled |= evaluation.status is EvaluationStatus.HARNESS_ERROR or (
-            request.level is Level.FULL and (_busy(evaluation) or _late(evaluation))
+            request.level is Level.FULL and (spoiled(evaluation) or _late(evaluation))
         )
         return evaluation
 
     def _counts(self, stored: Evaluation) -> bool:
         late = self._longer and stored.level is Level.FULL and _late(stored)
-        return not (late or _busy(stored))
+        return not (late or spoiled(stored))
 
     def _ask(self, request: EvaluationRequest, progress: OnStage | None) -> Evaluation:
         evaluation = self._evaluator.evaluate(request, progress=progress)
@@ -59,10 +59,6 @@ class CachedEvaluator:
         conditions = self._run_log.conditions(request.definition, request.workloads)
         self._run_log.put_evaluation(evaluation, conditions)
         return evaluation
-
-
-def _busy(evaluation: Evaluation) -> bool:
-    return bool(BUSY_MACHINE.intersection(evaluation.codes))
 
 
 def _late(evaluation: Evaluation) -> bool:
