@@ -50,8 +50,8 @@ class Tuner:
             return solution
         trials = list(before) if all(trial.over == _OVER for trial in before) else []
         if not trials:
-            first, start = (_log(timed),), dict(self.variants.start)
-            trials.append(Trial(parameters=start, log_speedups=first, over=_OVER, won=True))
+            parameters = dict(self.variants.start)
+            trials.append(Trial(parameters=parameters, log_speedups=(_log(timed),), over=_OVER, won=True))
             self.keep(trials)
         incumbent = next(trial for trial in reversed(trials) if trial.won)
         best = solution if incumbent is trials[0] else self.variants.write(incumbent.parameters) or solution

@@ -22,6 +22,9 @@ from agentforge.referee.workers.pytree import Leaf
 from .._base import FULL_LEVEL, Check, CheckContext, When
 from .probes import compare_on
 
+_MANY = 64
+"""Least number of different integers of an input of which floats are made: fewer may be all that exist."""
+
 
 class Stability(Check):
     """Compares outputs for unusual inputs, if the reference is exact for them."""
@@ -50,10 +53,6 @@ class Stability(Check):
             c for c in [*UNUSUAL, *COHERENT, *found] if c.defined == "finite" or not context.definition.finite
         ]
         return compare_on([*tried, *_beyond_draws(context)], context)
-
-
-_MANY = 64
-"""Least number of different integers of an input of which floats are made: fewer may be all that exist."""
 
 
 def _beyond_draws(context: CheckContext) -> list[Content]:
