@@ -114,6 +114,17 @@ def test_quotients_that_become_integers_are_exact(tmp_path: Path) -> None:
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize("math", ["fast", "strict"])
+def test_means_of_equal_integers_are_exact(math: str, tmp_path: Path) -> None:
+    body = (
+        "return (x0.mean(1).floor(), x0.mean(1).long(), torch.var_mean(x0, 1)[1].floor(),\n"
+        "    F.avg_pool2d(x0[None, None], (1, 41)).floor())"
+    )
+    x = torch.ones(64, 41)
+    new, _ = build(body, [x], tmp_path, math=math)
+    assert all((t == 1).all() for t in new(x))
+
+
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])

@@ -53,10 +53,10 @@ def reduce_dims(
 
 
 def scaled(pool: Pool, source: Lazy, divisor: float) -> Lazy:
-    """Divide every element by a number."""
+    """Divide every element by a number; a product with its reciprocal can be just below an integer."""
     arena = pool.arena
-    factor = arena.const(1.0 / divisor if divisor else float("inf"), source.kind)
-    return pool.pointwise(source.shape, source.dtype, [source], lambda v: binary(arena, "*", v[0], factor))
+    by = arena.const(divisor, source.kind)
+    return pool.pointwise(source.shape, source.dtype, [source], lambda v: binary(arena, "/", v[0], by))
 
 
 def _dims(args: Sequence[Any], rank: int, position: int = 1) -> list[int]:
