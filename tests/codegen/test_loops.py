@@ -142,3 +142,10 @@ def test_few_neighbouring_rows_are_reduced_together_by_all_threads(tmp_path: Pat
     many[1, 4321, 5] = float("nan")
     inputs = [many, randn(9000, 16), torch.randint(-99, 99, (9000, 5)), randn(9000, 8).half()]
     check(body, inputs, tmp_path, magnitude=100.0, split="on")
+
+
+def test_one_of_several_reductions_has_one_element(tmp_path: Path) -> None:
+    body, inputs = "return x0.sum(0) + x1.sum(0)", [randn(8192, 16), randn(1, 16)]
+    text = kernels(body, inputs, threads=4)
+    assert "// columns:" in text
+    check(body, inputs, tmp_path, magnitude=100.0)

@@ -43,7 +43,7 @@ class KernelWriter(RowKernels):
         plain = not nest.passes[-1][0].loops and len({r.level for r in nest.reductions}) == 1
         enough = self.options.split != "off" and nest.elements > 2 * self.options.grain
         few = nest.split or (plain and enough and vectors < self.options.threads)
-        return few and 2 * rows <= _PARTIALS
+        return few and 2 * rows <= _PARTIALS and all(p.loops for s in nest.passes[:-1] for p in s)
 
     def write(self) -> str:
         """Write the body and return its text."""
