@@ -88,6 +88,22 @@ def test_casts_to_half_types_round(tmp_path: Path) -> None:
         assert torch.equal(a, b)
 
 
+def test_casts_round_if_elements_are_chosen_from_their_result(tmp_path: Path) -> None:
+    body = (
+        "h, c, y = x0.bfloat16(), x0 > 0, torch.zeros_like(x0, dtype=torch.float16)\n"
+        "y.copy_(x0)\n"
+        "chosen = (F.relu(h), -h, h.abs(), torch.maximum(h, h.flip(0)), h.amax(1), *h.chunk(2, 1), y,\n"
+        "    h.clamp(-0.3, 0.3), torch.where(c, h, 0.1), F.pad(h, (1, 1), value=0.1), F.max_pool1d(h, 2),\n"
+        "    h.max(1)[0], torch.arange(300, dtype=torch.bfloat16))\n"
+        "return (*(t.float() for t in chosen), h.argmax(1), h.max(1)[1], h.floor(), h.round(), h % 0.5,\n"
+        "    torch.full_like(x0, 0.1, dtype=torch.bfloat16).float() * x0)"
+    )
+    x = torch.cat([randn(4, 40), torch.linspace(0.99, 1.01, 80).view(2, 40)])
+    new, reference = build(body, [x], tmp_path)
+    for a, b in zip(new(x), reference(x), strict=True):
+        assert torch.equal(a, b)
+
+
 def test_arithmetic_of_half_types_does_not_round_between_operators() -> None:
     body = "return F.silu(x0) * x1 + x0.float().mean(-1, keepdim=True).bfloat16()"
     definition, workload = problem(body, [randn(6, 40).bfloat16(), randn(6, 40).bfloat16()])

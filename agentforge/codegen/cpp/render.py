@@ -21,6 +21,7 @@ from ..ir.nest import Pass
 from ..ir.options import Options
 from ..ir.placement import memory_order
 from ..lower.lowering import LoopKernel, Program, TensorArg, VendorCall
+from ..lower.pointwise import STEPS
 from .emit import POINTERS
 from .forms import KernelWriter
 
@@ -28,10 +29,6 @@ Passes = tuple[tuple[Pass, ...], ...]
 
 STRICT_FLAGS = ("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros")
 """Forbid reassociation and approximations, but keep what vectorisation needs."""
-
-
-_TO_INTEGERS = frozenset({"ceil", "floor", "fmod", "remainder", "round", "trunc"})
-"""Functions with steps at integers."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def _cuts_quotients(program: Program) -> bool:
     nodes = list(walk(root for nest in nests for s in nest.passes for p in s for root in p.roots))
     divides = any(n.op == "bin" and n.attr == "/" and n.kind in "fd" for n in nodes)
     casts = any(n.op == "cast" and n.kind == "i" and n.args[0].kind in "fd" for n in nodes)
-    return divides and (casts or any(n.op == "call" and n.attr in _TO_INTEGERS for n in nodes))
+    return divides and (casts or any(n.op == "call" and n.attr in STEPS for n in nodes))
 
 
 def title_of(definition: Definition) -> str:

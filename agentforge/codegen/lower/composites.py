@@ -12,7 +12,7 @@ from agentforge.schema import CannotCode
 from ..capture.trace import fake_of
 from ..ir.expr import Expr, constant
 from ..ir.lazy import Lazy, Pool, kind_of
-from .pointwise import HALVES, build_pointwise, rounded
+from .pointwise import HALVES, STEPS, build_pointwise, chosen, rounded
 from .products import name_of
 from .reductions import arg_extreme, pool_windows, reduce_dims, softmax, variance
 from .views import VIEWS
@@ -23,6 +23,12 @@ POOLS = {
     "max_pool3d_with_indices": ("max", 3),
 }  # fmt: skip
 """Pooling operators: reduction and number of spatial dimensions."""
+_CHOICES = {
+    "_to_copy", "abs", "alias", "amax", "amin", "clamp", "clamp_max", "clamp_min", "clone", "contiguous",
+    "copy", "detach", "getitem", "hardtanh", "lift_fresh_copy", "max", "maximum", "min", "minimum", "neg",
+    "relu", "split_with_sizes", "where", *(name for name, (op, _) in POOLS.items() if op == "max"),
+}  # fmt: skip
+"""Operators beside views whose results are elements of their arguments, or these with another sign."""
 
 
 class Composites:
@@ -53,7 +59,7 @@ class Composites:
                 if isinstance(bound, Lazy):
                     bounds[key] = next(given)
                 elif bound is not None:
-                    bounds[key] = arena.const(bound, kind)
+                    bounds[key] = arena.const(chosen(bound, fake.dtype), kind)
             return build_pointwise(arena, "clamp", [arena.cast(values[0], kind)], kind, bounds)
 
         return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)
@@ -87,18 +93,21 @@ class Composites:
         return self.clamp(fake_of(node), args[0], None, args[1])
 
     def op_copy(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        source: Lazy = args[1]
-        fake = fake_of(node)
-        return self.apply("clone", [source], fake.shape, fake.dtype)
+        return self._converted(node, args[1])
 
     def op__to_copy(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        """A cast; one to a half type rounds if its result is read in another type.
+        return self._converted(node, args[0])
+
+    op_convert_element_type = op__to_copy
+
+    def _converted(self, node: torch.fx.Node, source: Lazy) -> Lazy:
+        """A cast; one to a half type rounds if an operator can tell.
 
         Otherwise it does not: arithmetic of half types is fp32, and a store rounds.
         """
         fake = fake_of(node)
         arena, kind = self.pool.arena, kind_of(fake.dtype)
-        rounds = fake.dtype in HALVES and fake.dtype != args[0].dtype and _widened(node)
+        rounds = fake.dtype in HALVES and fake.dtype != source.dtype and _is_told(node)
 
         def build(v: list[Expr]) -> Expr:
             value = arena.cast(v[0], kind)
@@ -108,9 +117,7 @@ class Composites:
                 return arena.const(rounded(constant(value), fake.dtype), kind)
             return arena.make("narrow", (value,), str(fake.dtype).removeprefix("torch."), kind)
 
-        return self.pool.pointwise(fake.shape, fake.dtype, [args[0]], build)
-
-    op_convert_element_type = op__to_copy
+        return self.pool.pointwise(fake.shape, fake.dtype, [source], build)
 
     def op_full(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         return self.constant(fake_of(node), args[1])
@@ -125,19 +132,17 @@ class Composites:
         """A tensor filled with one number."""
         if isinstance(value, Lazy):
             raise CannotCode("a constant that depends on data is not supported")
-        constant = self.pool.arena.const(value, kind_of(fake.dtype))
+        constant = self.pool.arena.const(chosen(value, fake.dtype), kind_of(fake.dtype))
         return Lazy(tuple(fake.shape), fake.dtype, lambda position, mask: constant)
 
     def op_arange(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         fake = fake_of(node)
         start, step = (args[0], args[2] if len(args) > 2 else 1) if len(args) > 1 else (0, 1)
         arena = self.pool.arena
-        kind = kind_of(fake.dtype)
         if not all(isinstance(v, int) for v in (start, step)):
             raise CannotCode("arange with fractions is not supported")
-        return Lazy(
-            tuple(fake.shape), fake.dtype, lambda p, mask: arena.cast(arena.index(p[0] * step + start), kind)
-        )
+        places = Lazy(tuple(fake.shape), torch.int64, lambda p, mask: arena.index(p[0] * step + start))
+        return self._converted(node, places)
 
     def op_var(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         return self._variance(args, kwargs)[0]
@@ -191,15 +196,22 @@ class Composites:
         return reduce_dims(self.pool, op, source, range(len(source.shape)), False, source.dtype)
 
 
-def _widened(node: torch.fx.Node) -> bool:
-    """True if an operator whose result has another type reads a tensor or a view of it."""
+def _is_told(node: torch.fx.Node) -> bool:
+    """True if an operator can tell a cast that rounds from one that does not.
+
+    Its result has another type, or steps. It reads the cast, or a tensor whose elements are chosen from it.
+    """
+    dtype = fake_of(node).dtype
     seen, queue = {node}, [node]
     while queue:
         for reader in queue.pop().users:
-            value = reader.meta.get("val")
-            if isinstance(value, torch.Tensor) and value.dtype != fake_of(node).dtype:
+            name, value = name_of(reader), reader.meta.get("val")
+            results = value if isinstance(value, (tuple, list)) else [value]
+            if any(isinstance(r, torch.Tensor) and r.dtype != dtype for r in results):
                 return True
-            if name_of(reader) in VIEWS and reader not in seen:
+            if name in STEPS or reader.kwargs.get("rounding_mode"):
+                return True
+            if (name in VIEWS or name in _CHOICES) and reader not in seen:
                 seen.add(reader)
                 queue.append(reader)
     return False

@@ -27,6 +27,8 @@ _SHIFTS = {
     "__lshift__": "<<", "bitwise_left_shift": "<<", "__rshift__": ">>", "bitwise_right_shift": ">>",
 }  # fmt: skip
 
+STEPS = frozenset({"ceil", "floor", "fmod", "remainder", "round", "trunc"})
+"""Functions with steps at integers."""
 HALVES = (torch.float16, torch.bfloat16)
 """Types of floating-point numbers whose arithmetic is fp32."""
 
@@ -61,6 +63,11 @@ def operand_kind(operands: Sequence[Any], result: torch.dtype, name: str) -> str
 def rounded(number: float, dtype: torch.dtype) -> float:
     """The value of a number as an element of a dtype."""
     return float(torch.tensor(number, dtype=torch.float64).to(dtype))
+
+
+def chosen(number: float | bool, dtype: torch.dtype) -> float | bool:
+    """A number that becomes an element of a tensor of a dtype."""
+    return rounded(number, dtype) if dtype in HALVES else number
 
 
 def as_compared(name: str, originals: Sequence[Any], args: Sequence[Any]) -> list[Any]:

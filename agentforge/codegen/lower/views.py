@@ -12,6 +12,7 @@ from agentforge.schema import CannotCode
 from ..ir.expr import Expr
 from ..ir.index import Index, Indirect, ravel, unravel
 from ..ir.lazy import Lazy, Pool, Position, broadcast
+from .pointwise import chosen
 
 View = Callable[[Pool, tuple[int, ...], list[Any]], Lazy]
 """Arguments: pool, shape of the result, positional arguments with tensors as `Lazy`."""
@@ -149,7 +150,7 @@ def _constant_pad(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
     before = [0] * len(shape)
     for i in range(len(amounts) // 2):
         before[len(shape) - 1 - i] = amounts[2 * i]
-    return pad(pool, source, shape, before, args[2] if len(args) > 2 else 0)
+    return pad(pool, source, shape, before, chosen(args[2] if len(args) > 2 else 0, source.dtype))
 
 
 def _checked(
