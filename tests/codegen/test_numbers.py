@@ -104,6 +104,17 @@ def test_casts_round_if_elements_are_chosen_from_their_result(tmp_path: Path) ->
         assert torch.equal(a, b)
 
 
+def test_constants_have_the_precision_of_their_type(tmp_path: Path) -> None:
+    body = (
+        "return (torch.full((4,), 0.1).double() * x0, torch.full((4,), 16777217.0).long() * x1,\n"
+        "    torch.full((4,), 0.1, dtype=torch.float64).float().double() + x0)"
+    )
+    inputs = [torch.rand(4, dtype=torch.float64), integers(0, 9, 4)]
+    new, reference = build(body, inputs, tmp_path)
+    for a, b in zip(new(*inputs), reference(*inputs), strict=True):
+        assert torch.equal(a, b)
+
+
 def test_arithmetic_of_half_types_does_not_round_between_operators() -> None:
     body = "return F.silu(x0) * x1 + x0.float().mean(-1, keepdim=True).bfloat16()"
     definition, workload = problem(body, [randn(6, 40).bfloat16(), randn(6, 40).bfloat16()])

@@ -7,6 +7,7 @@ converted when read and written.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from ctypes import c_float
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +72,8 @@ class Arena:
         if value.kind == kind:
             return value
         if value.op == "const":
-            return self.const(constant(value), kind)
+            number = constant(value)
+            return self.const(c_float(number).value if value.kind == "f" else number, kind)
         return self.make("cast", (value,), None, kind)
 
     def narrow(self, value: Expr, name: str) -> Expr:
