@@ -94,6 +94,7 @@ LAYOUTS: dict[str, tuple[str, list[torch.Tensor]]] = {
     "asked for": (
         "h = x0.t() + 1\nreturn h.contiguous(), h @ x0, F.relu(x1).contiguous()", [randn(40, 33), image],
     ),
+    "read by a product": ("y = (x0.t() * 2).contiguous()\nreturn y, y @ x0", [randn(40, 33)]),
 }  # fmt: skip
 
 

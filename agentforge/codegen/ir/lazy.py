@@ -33,7 +33,8 @@ _KINDS = {
     torch.bool: "b",
 }
 
-
+DTYPE_OF_KIND = {"f": torch.float32, "d": torch.float64, "i": torch.int64, "b": torch.bool}
+"""Widest type of each kind of arithmetic."""
 _NARROW = (torch.int32, torch.int16, torch.int8, torch.uint8)
 
 

@@ -14,7 +14,7 @@ from agentforge.schema import CannotCode
 
 from ..capture.trace import Traced, fake_of
 from ..ir.expr import Expr, Ref
-from ..ir.lazy import Buffer, Lazy, Pool, dense_strides, kind_of
+from ..ir.lazy import DTYPE_OF_KIND, Buffer, Lazy, Pool, dense_strides, kind_of
 from ..ir.nest import Nest, build_nest, build_ordered
 from ..ir.options import Options
 from ..ir.placement import strided_view, unplaced_reductions
@@ -32,9 +32,6 @@ _EXTERN = {
     "_scaled_dot_product_flash_attention_for_cpu",
 }  # fmt: skip
 """Operators that stay with the vendor's library."""
-
-
-_DTYPE_OF_KIND = {"f": torch.float32, "d": torch.float64, "i": torch.int64, "b": torch.bool}
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,8 @@ class Lowering:
         self.buffers: dict[str, Buffer] = {}
         self.steps: list[VendorCall | LoopKernel] = []
         self.values: dict[torch.fx.Node, Any] = {}
+        self.returned: dict[Lazy, tuple[int, ...]] = {}
+        """Strides in eager mode of what the program returns."""
         self.unstored: set[torch.fx.Node] = set()
         """Nodes whose value has a one-row product in it: a second kernel would compute it again."""
         self.own_products = 0
@@ -105,25 +104,25 @@ class Lowering:
             CannotCode: an operator is not supported, or no kernel would remain.
         """
         inputs: list[Buffer] = []
-        results: Any = ()
-        for node in self.traced.graph.nodes:
+        *nodes, output = self.traced.graph.nodes
+        for node in nodes:
             if node.op == "placeholder":
                 inputs.append(self._input(node))
             elif node.op == "get_attr":
                 if "number" not in node.meta:
                     raise CannotCode("the reference contains a constant tensor")
                 self.values[node] = self.composites.constant(node.meta["val"], node.meta["number"])
-            elif node.op == "call_function":
+            else:
                 self.values[node] = self._call(node)
-                self._keep_product(node)
-            elif node.op == "output":
-                results = node.args[0]
+            if output in node.users and isinstance(self.values[node], Lazy):
+                self.returned[self.values[node]] = fake_of(node).stride()
+            self._keep_product(node)
+        results: Any = output.args[0]
         flat = list(results) if isinstance(results, (list, tuple)) else [results]
         lazies = [self.values[r] if isinstance(r, torch.fx.Node) else None for r in flat]
         if any(not isinstance(v, Lazy) for v in lazies):
             raise CannotCode("the reference returns something that is not a tensor")
-        eager = {lazy: fake_of(r).stride() for lazy, r in zip(lazies, flat, strict=True)}
-        outputs = self._store_outputs([v for v in lazies if isinstance(v, Lazy)], eager)
+        outputs = self._store_outputs([v for v in lazies if isinstance(v, Lazy)])
         if not any(isinstance(step, LoopKernel) for step in self.steps):
             raise CannotCode("the reference has only vendor calls and views: no kernel can replace them")
         return Program(self.traced, tuple(inputs), self.steps, tuple(outputs), self.own_products)
@@ -156,10 +155,11 @@ class Lowering:
             return lazy.buffer
         return self._kernel([lazy])[0]
 
-    def _kernel(self, lazies: Sequence[Lazy], eager: Sequence[tuple[int, ...]] = ()) -> list[Buffer]:
+    def _kernel(self, lazies: Sequence[Lazy]) -> list[Buffer]:
         if any(lazy.numel == 0 for lazy in lazies):
             raise CannotCode("a tensor is empty")
         self._store_unplaced(lazies)
+        eager = [self.returned[lazy] for lazy in lazies if lazy in self.returned]
         nest, strides = build_ordered(self.pool, lazies, eager, self.options)
         buffers: list[Buffer] = []
         for lazy in lazies:
@@ -186,7 +186,7 @@ class Lowering:
         rank = len(reduction.kept)
         old = reduction.body
         whole = Lazy(
-            (*reduction.kept, *reduction.reduced), _DTYPE_OF_KIND[reduction.kind],
+            (*reduction.kept, *reduction.reduced), DTYPE_OF_KIND[reduction.kind],
             lambda p, mask: old(p[:rank], p[rank:], mask),
         )  # fmt: skip
         self._kernel([whole])
@@ -197,7 +197,7 @@ class Lowering:
         reduction = self.pool.reductions[number]
         whole = Lazy(
             reduction.kept,
-            _DTYPE_OF_KIND[reduction.kind],
+            DTYPE_OF_KIND[reduction.kind],
             lambda p, mask: self.pool.arena.make("reduced", (), Ref(number, p), reduction.kind),
         )
         self._store_unplaced([whole], own=number)
@@ -212,20 +212,21 @@ class Lowering:
         name = f"kernel{sum(isinstance(s, LoopKernel) for s in self.steps)}"
         self.steps.append(LoopKernel(name, nest, inputs, tuple(outputs)))
 
-    def _store_outputs(self, lazies: list[Lazy], eager: Mapping[Any, tuple[int, ...]]) -> list[TensorArg]:
+    def _store_outputs(self, lazies: list[Lazy]) -> list[TensorArg]:
         """Store the program's results; those of one shape share a kernel."""
         groups: dict[tuple[int, ...], list[Lazy]] = {}
         for lazy in lazies:
             if lazy.buffer is None and lazy not in groups.get(lazy.shape, []):
                 groups.setdefault(lazy.shape, []).append(lazy)
         for group in groups.values():
-            self._kernel(group, [eager[lazy] for lazy in group])
+            self._kernel(group)
         results: list[TensorArg] = []
         for lazy in lazies:
             buffer = self.realise(lazy)
             if buffer.source == "input":
                 copied = Lazy(lazy.shape, lazy.dtype, lazy.load)
-                buffer = self._kernel([copied], [eager[lazy]])[0]
+                self.returned[copied] = self.returned[lazy]
+                buffer = self._kernel([copied])[0]
             results.append(TensorArg(buffer, buffer.shape, buffer.strides, 0))
         return results
 
