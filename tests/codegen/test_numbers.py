@@ -60,7 +60,10 @@ def test_an_index_out_of_bounds_raises_as_in_torch(name: str, tmp_path: Path) ->
 
 
 def test_positions_of_extremes_of_all_elements_keep_dimensions(tmp_path: Path) -> None:
-    body = "return x0.argmax(keepdim=True), x0.argmin(keepdim=True) + 1, x0[0].argmax(keepdim=True)"
+    body = (
+        "return (x0.argmax(keepdim=True), x0.argmin(keepdim=True) + 1, x0[0].argmax(keepdim=True),\n"
+        "    *x0[0, 0].max(0))"
+    )
     check(body, [randn(5, 19)], tmp_path)
 
 

@@ -123,11 +123,11 @@ def _logical(op: str) -> Callable[[Pool, list[Any], dict[str, Any], torch.dtype]
 def arg_extreme(pool: Pool, op: str, source: Lazy, dim: int | None, keepdim: bool) -> tuple[Lazy, Lazy]:
     """Extreme value and the index of its first occurrence; NaN counts as the extreme, as in torch."""
     arena = pool.arena
-    whole = dim is None
+    whole = dim is None or not source.shape
     flat = VIEWS["reshape"](pool, (source.numel,), [source]) if whole else source
-    axis = 0 if dim is None else dim % max(len(source.shape), 1)
+    axis = 0 if dim is None or whole else dim % len(source.shape)
     value = reduce_dims(pool, op, flat, [axis], True, source.dtype)
-    size = flat.shape[axis] if flat.shape else 1
+    size = flat.shape[axis]
 
     def first(position: Position, mask: Expr | None) -> Expr:
         x = flat.load(position, mask)
