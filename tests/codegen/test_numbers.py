@@ -155,6 +155,13 @@ def test_means_of_equal_integers_are_exact(math: str, tmp_path: Path) -> None:
     assert all((t == 1).all() for t in new(x))
 
 
+def test_quotients_that_are_compared_are_exact(tmp_path: Path) -> None:
+    x = torch.ones(64, 41)
+    new, reference = build("return x0.mean(1) == 1, x0.sum(1) / 41 != 1", [x], tmp_path)
+    for a, b in zip(new(x), reference(x), strict=True):
+        assert torch.equal(a, b)
+
+
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])

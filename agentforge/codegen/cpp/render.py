@@ -15,7 +15,7 @@ from agentforge.resources import resource
 from agentforge.schema import Definition, ScalarInput, SourceFile, TensorInput, Workload
 
 from ..capture.trace import Parameter
-from ..ir.expr import Access, walk
+from ..ir.expr import Access, Expr, constant, walk
 from ..ir.lazy import Buffer, dense_strides
 from ..ir.nest import Pass
 from ..ir.options import Options
@@ -100,12 +100,24 @@ def render(
 
 
 def _cuts_quotients(program: Program) -> bool:
-    """True if kernels divide and make integers: a quotient by way of a reciprocal can be just below one."""
+    """True if kernels divide and make integers, or compare a quotient with something else than 0.
+
+    A quotient by way of a reciprocal can be just below an integer.
+    """
     nests = [step.nest for step in program.steps if isinstance(step, LoopKernel)]
     nodes = list(walk(root for nest in nests for s in nest.passes for p in s for root in p.roots))
-    divides = any(n.op == "bin" and n.attr == "/" and n.kind in "fd" for n in nodes)
     casts = any(n.op == "cast" and n.kind == "i" and n.args[0].kind in "fd" for n in nodes)
-    return divides and (casts or any(n.op == "call" and n.attr in STEPS for n in nodes))
+    steps = casts or any(n.op == "call" and n.attr in STEPS for n in nodes)
+    return any(map(_is_quotient, nodes)) and (steps or any(map(_compares_a_quotient, nodes)))
+
+
+def _is_quotient(node: Expr) -> bool:
+    return node.op == "bin" and node.attr == "/" and node.kind in "fd"
+
+
+def _compares_a_quotient(node: Expr) -> bool:
+    zero = any(a.op == "const" and not constant(a) for a in node.args)
+    return node.op == "cmp" and not zero and any(map(_is_quotient, node.args))
 
 
 def title_of(definition: Definition) -> str:
