@@ -162,6 +162,14 @@ def test_quotients_that_are_compared_are_exact(tmp_path: Path) -> None:
         assert torch.equal(a, b)
 
 
+def test_products_of_roots_are_not_roots_of_products(tmp_path: Path) -> None:
+    body = (
+        "return tuple(y for x in (x0, x1) for r in (x.sqrt(),) for y in (r**2, r * x.flip(0).sqrt(), r**4))"
+    )
+    x = torch.tensor([-4.0, -9.0, 4.0, 9.0, 1e30, float("inf"), float("nan"), 1e35, 1e30, 0.5, -1.0, -2.0])
+    check(body, [x.repeat(30), x.repeat(30).double()], tmp_path)
+
+
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])
