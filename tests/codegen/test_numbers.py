@@ -170,6 +170,16 @@ def test_products_of_roots_are_not_roots_of_products(tmp_path: Path) -> None:
     check(body, [x.repeat(30), x.repeat(30).double()], tmp_path)
 
 
+def test_numbers_beside_narrow_integers_and_half_types_have_their_type(tmp_path: Path) -> None:
+    body = (
+        "return (x0 > -1, x0 == -1, torch.tensor(-1) < x0, x0.clamp(-5, 100), x0 % -7,\n"
+        "    x1 * torch.tensor(3) > 9, F.pad(x1, (1, 1), value=7) // 2,\n"
+        "    torch.tensor(0.1) == torch.full_like(x2, 0.1).half(), x2.half().sign())"
+    )
+    tiny = torch.tensor([1e-9, -1e-9, 1.0, 0.0])
+    check(body, [integers(0, 256, 6, 40).byte(), integers(-128, 128, 6, 40).to(torch.int8), tiny], tmp_path)
+
+
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])

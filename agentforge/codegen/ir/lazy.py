@@ -35,7 +35,8 @@ _KINDS = {
 
 DTYPE_OF_KIND = {"f": torch.float32, "d": torch.float64, "i": torch.int64, "b": torch.bool}
 """Widest type of each kind of arithmetic."""
-_NARROW = (torch.int32, torch.int16, torch.int8, torch.uint8)
+NARROW = (torch.int32, torch.int16, torch.int8, torch.uint8)
+"""Types of integers that wrap before the kind of their arithmetic does."""
 
 
 def kind_of(dtype: torch.dtype) -> str:
@@ -188,7 +189,7 @@ class Pool:
 
     def _narrowed(self, value: Expr, dtype: torch.dtype) -> Expr:
         """A value as elements of a dtype have it: integers are computed in 64 bits."""
-        return self.arena.narrow(value, str(dtype).removeprefix("torch.")) if dtype in _NARROW else value
+        return self.arena.narrow(value, str(dtype).removeprefix("torch.")) if dtype in NARROW else value
 
     def pointwise(
         self,

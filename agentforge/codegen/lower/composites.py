@@ -10,9 +10,9 @@ import torch
 from agentforge.schema import CannotCode
 
 from ..capture.trace import fake_of
-from ..ir.expr import Expr, constant
+from ..ir.expr import Expr
 from ..ir.lazy import Lazy, Pool, kind_of
-from .pointwise import HALVES, STEPS, build_pointwise, chosen, rounded
+from .pointwise import HALVES, STEPS, build_pointwise, element
 from .products import name_of
 from .reductions import arg_extreme, pool_windows, reduce_dims, softmax, variance
 from .views import VIEWS
@@ -59,7 +59,7 @@ class Composites:
                 if isinstance(bound, Lazy):
                     bounds[key] = next(given)
                 elif bound is not None:
-                    bounds[key] = arena.const(chosen(bound, fake.dtype), kind)
+                    bounds[key] = element(arena, arena.const(bound, kind), fake.dtype)
             return build_pointwise(arena, "clamp", [arena.cast(values[0], kind)], kind, bounds)
 
         return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)
@@ -114,7 +114,7 @@ class Composites:
             if not rounds:
                 return value
             if value.op == "const":
-                return arena.const(rounded(constant(value), fake.dtype), kind)
+                return element(arena, value, fake.dtype)
             return arena.make("narrow", (value,), str(fake.dtype).removeprefix("torch."), kind)
 
         return self.pool.pointwise(fake.shape, fake.dtype, [source], build)
@@ -132,7 +132,8 @@ class Composites:
         """A tensor filled with one number."""
         if isinstance(value, Lazy):
             raise CannotCode("a constant that depends on data is not supported")
-        constant = self.pool.arena.const(chosen(value, fake.dtype), kind_of(fake.dtype))
+        arena = self.pool.arena
+        constant = element(arena, arena.const(value, kind_of(fake.dtype)), fake.dtype)
         return Lazy(tuple(fake.shape), fake.dtype, lambda position, mask: constant)
 
     def op_arange(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
@@ -209,7 +210,7 @@ def _is_told(node: torch.fx.Node) -> bool:
             results = value if isinstance(value, (tuple, list)) else [value]
             if any(isinstance(r, torch.Tensor) and r.dtype != dtype for r in results):
                 return True
-            if name in STEPS or reader.kwargs.get("rounding_mode"):
+            if name in STEPS or name == "sign" or reader.kwargs.get("rounding_mode"):
                 return True
             if (name in VIEWS or name in _CHOICES) and reader not in seen:
                 seen.add(reader)

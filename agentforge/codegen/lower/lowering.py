@@ -20,7 +20,7 @@ from ..ir.options import Options
 from ..ir.placement import strided_view, unplaced_reductions
 from .composites import POOLS
 from .norms import Norms
-from .pointwise import as_compared, build_pointwise, is_pointwise, operand_kind
+from .pointwise import build_pointwise, is_pointwise, operand, operand_dtype
 from .products import goes_on, has_one_reader, name_of, one_row_product, reads_rows
 from .reductions import REDUCTIONS
 from .views import VIEWS
@@ -281,22 +281,21 @@ class Lowering:
             low, high = (kwargs.get("min", bounds[0]), kwargs.get("max", bounds[1]))
             return self.composites.clamp(fake, args[0], low, high)
         originals = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
-        kind = operand_kind(originals, fake.dtype, name)
-        args = as_compared(name, originals, args)
         tensors = [a for a in args if isinstance(a, Lazy)]
+        dtype = operand_dtype(originals, fake.dtype, name)
         if name in ("isnan", "isinf"):
-            kind = tensors[0].kind
-        arena = self.pool.arena
+            dtype = tensors[0].dtype
+        arena, kind = self.pool.arena, kind_of(dtype)
 
         def build(values: list[Expr]) -> Expr:
             given = iter(values)
             operands: list[Expr] = []
             for i, a in enumerate(args):
-                if isinstance(a, Lazy):
-                    value = next(given)
-                    operands.append(value if name == "where" and i == 0 else arena.cast(value, kind))
-                elif isinstance(a, (int, float, bool)):
-                    operands.append(arena.const(a, kind))
+                if isinstance(a, (Lazy, int, float)):
+                    value = next(given) if isinstance(a, Lazy) else arena.const(a, kind)
+                    if name != "where" or i:
+                        value = operand(arena, name, value, dtype, bool(getattr(a, "shape", ())))
+                    operands.append(value)
             return build_pointwise(arena, name, operands, kind, extra)
 
         return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)

@@ -11,7 +11,7 @@ import torch
 from agentforge.schema import CannotCode
 
 from ..ir.expr import Arena, Expr, constant
-from ..ir.lazy import kind_of
+from ..ir.lazy import NARROW, kind_of
 
 _UNARY = {
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp",
@@ -49,15 +49,13 @@ def is_pointwise(name: str) -> bool:
     )
 
 
-def operand_kind(operands: Sequence[Any], result: torch.dtype, name: str) -> str:
-    """Kind that an operator computes in, by torch's promotion of tensors and numbers."""
+def operand_dtype(operands: Sequence[Any], result: torch.dtype, name: str) -> torch.dtype:
+    """Type that an operator computes in, by torch's promotion of tensors and numbers."""
     if name in _LOGIC or name == "logical_not":
-        return "b"
-    tensors = [o for o in operands if isinstance(o, torch.Tensor)]
-    if name in _COMPARE and tensors:
-        promoted = torch.result_type(tensors[0], operands[1]) if len(operands) > 1 else tensors[0].dtype
-        return kind_of(promoted)
-    return kind_of(result)
+        return torch.bool
+    if name in _COMPARE:
+        return torch.result_type(operands[0], operands[1])
+    return result
 
 
 def rounded(number: float, dtype: torch.dtype) -> float:
@@ -65,16 +63,23 @@ def rounded(number: float, dtype: torch.dtype) -> float:
     return float(torch.tensor(number, dtype=torch.float64).to(dtype))
 
 
-def chosen(number: float | bool, dtype: torch.dtype) -> float | bool:
-    """A number that becomes an element of a tensor of a dtype."""
-    return rounded(number, dtype) if dtype in HALVES else number
+def element(arena: Arena, value: Expr, dtype: torch.dtype) -> Expr:
+    """A number as an element of a tensor of a dtype: it wraps, or is rounded if it is a constant."""
+    if dtype in NARROW:
+        return arena.narrow(value, str(dtype).removeprefix("torch."))
+    if dtype in HALVES and value.op == "const":
+        return arena.const(rounded(constant(value), dtype), value.kind)
+    return value
 
 
-def as_compared(name: str, originals: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Arguments of an operator: a comparison with a half tensor rounds its number, as in torch."""
-    if name in _COMPARE and isinstance(args[1], (int, float)) and originals[0].dtype in HALVES:
-        return [args[0], rounded(args[1], originals[0].dtype)]
-    return list(args)
+def operand(arena: Arena, name: str, value: Expr, dtype: torch.dtype, many: bool) -> Expr:
+    """An operand of an operator that computes in a dtype.
+
+    A number, or a tensor without dimensions, becomes an element of the dtype, but arithmetic of half types
+    reads it in single precision. Tensors with dimensions (`many`) have no wider type.
+    """
+    value = arena.cast(value, kind_of(dtype))
+    return value if many or (dtype in HALVES and name not in _COMPARE) else element(arena, value, dtype)
 
 
 def build_pointwise(arena: Arena, name: str, values: list[Expr], kind: str, extra: dict[str, Any]) -> Expr:

@@ -12,7 +12,7 @@ from agentforge.schema import CannotCode
 from ..ir.expr import Expr
 from ..ir.index import Index, Indirect, ravel, unravel
 from ..ir.lazy import Lazy, Pool, Position, broadcast
-from .pointwise import chosen
+from .pointwise import element
 
 View = Callable[[Pool, tuple[int, ...], list[Any]], Lazy]
 """Arguments: pool, shape of the result, positional arguments with tensors as `Lazy`."""
@@ -128,6 +128,7 @@ def _cat(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
 def pad(pool: Pool, source: Lazy, shape: tuple[int, ...], before: Sequence[int], fill: float) -> Lazy:
     """Pad a tensor: position p of the result is p - before of the source, or `fill` outside it."""
     arena = pool.arena
+    outside = element(arena, arena.const(fill, source.kind), source.dtype)
 
     def load(position: Position, mask: Expr | None) -> Expr:
         inside: Expr | None = None
@@ -137,9 +138,7 @@ def pad(pool: Pool, source: Lazy, shape: tuple[int, ...], before: Sequence[int],
             inside = arena.both(inside, arena.negate(arena.at_least(index, size)))
         if inside is None:
             return source.load(moved, mask)
-        return arena.where(
-            inside, source.load(moved, arena.both(mask, inside)), arena.const(fill, source.kind)
-        )
+        return arena.where(inside, source.load(moved, arena.both(mask, inside)), outside)
 
     return Lazy(shape, source.dtype, pool.memoised(load))
 
@@ -150,7 +149,7 @@ def _constant_pad(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
     before = [0] * len(shape)
     for i in range(len(amounts) // 2):
         before[len(shape) - 1 - i] = amounts[2 * i]
-    return pad(pool, source, shape, before, chosen(args[2] if len(args) > 2 else 0, source.dtype))
+    return pad(pool, source, shape, before, args[2] if len(args) > 2 else 0)
 
 
 def _checked(
