@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Column, Connection, Engine, MetaData, String, insert, inspect, text
+from sqlalchemy import Table as SchemaTable
 from sqlalchemy.exc import DBAPIError
 
 from agentforge.schema import RevisionError, StoreError
@@ -14,10 +15,13 @@ from .knowledge import summary
 from .tables import Table
 
 REVISION = "0016"
-"""Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
+"""Newest migration, kept here so that opening a new or an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"
 """Not Alembic's default name: a server's database may be shared with another program's tables."""
+
+_VERSION = SchemaTable(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
+"""As Alembic makes it."""
 
 _ADVISORY_LOCK = 0x41666F726765
 """Key of the PostgreSQL lock under which one process migrates while the others wait."""
@@ -44,7 +48,9 @@ def migrate(engine: Engine, where: str) -> None:
             return
         if current is None:
             _refuse(where, Table.metadata.tables.keys() & set(inspect(connection).get_table_names()))
-        _upgrade(connection, current, where)
+            _create(connection)
+        else:
+            _upgrade(connection, current, where)
 
 
 def check_revision(engine: Engine, where: str) -> None:
@@ -90,7 +96,14 @@ def _refuse(where: str, foreign: Set[str]) -> None:
         )
 
 
-def _upgrade(connection: Connection, current: str | None, where: str) -> None:
+def _create(connection: Connection) -> None:
+    """Tables of a new database: the migrations together make the same ones, in 0.2 s more."""
+    Table.metadata.create_all(connection)
+    _VERSION.create(connection, checkfirst=True)  # it is there, but empty, after a downgrade
+    connection.execute(insert(_VERSION).values(version_num=REVISION))
+
+
+def _upgrade(connection: Connection, current: str, where: str) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -98,12 +111,12 @@ def _upgrade(connection: Connection, current: str | None, where: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current < min(known):
+    if current < min(known):
         raise StoreError(
             f"database {where} was written before AgentForge 0.1.0 (revision {current}): "
             "move it away to start a new one, or open it once with version 0.1.0"
         )
-    if current is not None and current not in known:
+    if current not in known:
         raise StoreError(
             f"database {where} was written by a newer AgentForge (revision {current}): "
             "upgrade agentforge, or set AGENTFORGE_DATABASE_URL to another database"

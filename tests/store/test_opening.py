@@ -62,10 +62,13 @@ def _older(url: str, revision: str) -> Engine:
 
 
 class TestMigrations:
-    def test_make_the_tables_that_the_code_has(self, url: str) -> None:
+    @pytest.mark.parametrize("before", ["", "0007"])
+    def test_make_the_tables_that_the_code_has(self, url: str, before: str) -> None:
         from alembic.autogenerate import compare_metadata
         from alembic.migration import MigrationContext
 
+        if before:
+            _older(url, before).dispose()
         Store(url).close()
         engine = create_engine(url)
         with engine.connect() as connection:
