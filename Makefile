@@ -24,8 +24,10 @@ test-slow: $(STAMP)  ## the tests that take long
 	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder -m "slow and not timing and not gpu"
 	$(BIN)/python -m pytest -m "slow and timing and not gpu"
 
-# Arithmetic in one process, which starts no worker: it is the same for every user.
-ARITHMETIC := tests/referee/inputs tests/referee/comparison/test_rounding.py
+# Arithmetic: it is the same for every user.
+CHECKS     := properties task_strength gradients trained_weights
+ARITHMETIC := tests/referee/inputs tests/referee/comparison tests/referee/timing/test_sequential.py \
+              $(CHECKS:%=tests/referee/checks/test_%.py)
 
 test-user: $(STAMP)  ## the referee's tests by a user without rights, also if root runs this
 	$(BIN)/python -m tests.ordinary $(BIN)/python -m pytest -q -p no:cacheprovider -n 2 --dist loadscope \

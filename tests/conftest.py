@@ -29,6 +29,13 @@ _SANITIZED = {"adversarial", "languages", "referee"}
 _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_cpp", "agentforge_run")
 
 
+def pytest_configure() -> None:
+    """Commits wait for no disk: no test takes the machine's power away, and each would wait 4 ms."""
+    from agentforge.store import _engine
+
+    _engine.SYNCHRONOUS = "OFF"
+
+
 @pytest.hookimpl(trylast=True)  # after `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules with slow tests first: what two workers begin last takes seconds, so neither waits long."""

@@ -41,6 +41,9 @@ _SERVER_GONE = {
 SILENCE_S = 1.0
 """Seconds after which a server's connection is tested before it is used again."""
 
+SYNCHRONOUS = "FULL"
+"""SQLite's `synchronous`: what is committed survives the end of the machine's power too."""
+
 KEPT = 2
 """Connections to a server that stay open; more of them at a time are closed after their use."""
 
@@ -59,7 +62,7 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         if not read_only and not _is_foreign(cursor):
             cursor.execute("PRAGMA journal_mode=WAL")  # which changes the file
-        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
 
