@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentforge.codegen import Options, flags_of, generate
+from agentforge.languages.cpp.shipped.agentforge_cpp import FLAGS
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import CannotCode, Definition
 
@@ -372,3 +374,13 @@ def test_constants_that_a_constructor_draws_are_those_under_each_seed(tmp_path: 
     options = Options(threads=2)
     files = generate(definition, (problem("return x0", [x])[1],), options)
     compare(load(files, tmp_path, flags_of(options)), load_problem(definition).build(seed=5), [x])
+
+
+def test_the_header_is_read_in_a_fraction_of_a_kernels_compilation(tmp_path: Path) -> None:
+    """With <cmath>, <algorithm> and <immintrin.h> it had 90,000 lines, which took longer than the kernels."""
+    definition, workload = problem("return torch.exp(x0)", [randn(4, 8)])
+    for file in generate(definition, (workload,), Options()):
+        (tmp_path / file.path).write_text(file.content)
+    command = ["g++", *FLAGS, "-E", "vector_math.h"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) < 5_000

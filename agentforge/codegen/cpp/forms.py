@@ -91,7 +91,7 @@ class KernelWriter(RowKernels):
             levels = write_values(w, values, p.roots, (inner,))
             if tiles > 1:
                 w.add(f"const int64_t low = (part % {tiles}) * {self.options.tile};")
-                w.add(f"const int64_t high = std::min<int64_t>(low + {self.options.tile}, {inner.extent});")
+                w.add(f"const int64_t high = af::minimum(low + {self.options.tile}, {inner.extent});")
                 self._inner_stores(values, p, levels.get(1, []), "low", "high")
             elif self._streamed(p):
                 with self._tile_loop(inner):
@@ -118,7 +118,7 @@ class KernelWriter(RowKernels):
             with w.block(f"for (int64_t part = 0; part < {count}; ++part)"):
                 self._decode("part" if tiles == 1 else f"(part / {tiles})", outer)
                 w.add(f"const int64_t lane_low = (part % {tiles}) * {width};")
-                w.add(f"const int64_t lane_high = std::min<int64_t>(lane_low + {width}, {lane.extent});")
+                w.add(f"const int64_t lane_high = af::minimum(lane_low + {width}, {lane.extent});")
                 reference: dict[int, str] = {}
                 for segments in self.nest.passes:
                     self._column_pass(segments, lane, reference)

@@ -142,7 +142,7 @@ class KernelParts:
         """Tiles of the innermost loop; inside, the bounds are `low` and `high`."""
         end = high or str(inner.extent)
         with self.writer.block(f"for (int64_t low = {low}; low < {end}; low += {self.options.tile})"):
-            self.writer.add(f"const int64_t high = std::min<int64_t>(low + {self.options.tile}, {end});")
+            self.writer.add(f"const int64_t high = af::minimum(low + {self.options.tile}, {end});")
             yield
 
     def _total_kind(self, reduction: Reduce) -> str:
