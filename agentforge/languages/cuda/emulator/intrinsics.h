@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cfloat>
-#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <type_traits>
 
@@ -199,7 +199,11 @@ inline unsigned __urhadd(unsigned a, unsigned b) {
 inline unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? unsigned(a) - unsigned(b) : unsigned(b) - unsigned(a)); }
 inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
 // Time passes, but not as on a GPU.
-inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+inline long long clock64() {
+    timespec now;  // <chrono> would take a third of the time that a file takes to compile
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
 // Four products of bytes, added to `c`; sums wrap.
 inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
     for (int i = 0; i < 32; i += 8) c += (a >> i & 0xff) * (b >> i & 0xff);
