@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.judge import ENOUGH_OF_SOL
@@ -158,7 +159,8 @@ def _without_model(task: Task, evaluation: Evaluation) -> Critique | None:
             )
         return None
     mark = _own_fingerprint(task, evaluation)
-    if any(fingerprint(past) == mark for past in _ancestors(task)):
+    before = takewhile(lambda past: past.evaluation is None or not past.evaluation.passed, _ancestors(task))
+    if any(fingerprint(past) == mark for past in before):
         cause = f"the same failure as before its repair: {_reason(evaluation, evaluation.status.value)}"
         return Critique(
             kind="abandon", error_class=_CLASSES.get(evaluation.status, ""), cause=cause, author="supervisor"

@@ -645,6 +645,18 @@ def test_the_same_failure_after_its_repair_is_abandoned(
     assert len(model.asked) == asked
 
 
+def test_a_failure_after_a_success_is_no_repeated_one(
+    judge: LLMJudge, coder: LLMCoder, model: Scripted
+) -> None:
+    wrote = solution(coder, model)
+    repaired = failed(2, parent="run/0001", evaluation=evaluation())
+    now = failed(3, parent="run/0002")
+    assert now.evaluation is not None
+    model.answers.append(repair())
+    critique = judge.judge(task(failed(1), repaired, now, attempt="run/0003"), PLAN, wrote, now.evaluation)
+    assert critique.kind == "repair"
+
+
 def test_slower_than_its_parent_is_said(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
     wrote = solution(coder, model)
     parent = failed(1, evaluation=evaluation(speed=3.0))
