@@ -65,6 +65,28 @@ _FREE = (_WRITE, _IMPROVE, "coder/repair_slower.md.j2")
 _MOST_FINDINGS = 8
 
 
+class _Verdicts:
+    """A task's check that keeps its verdicts. Thread-safe."""
+
+    def __init__(self, task: Task) -> None:
+        self._check = task.check
+        self._speedup = task.best_baseline.speedup
+        self._found: dict[tuple[str, Level], Evaluation] = {}
+
+    def check(self, solution: Solution, level: Level) -> Evaluation | None:
+        """See `Check`."""
+        found = self._check(solution, level) if self._check is not None else None
+        if found is not None:
+            self._found[solution.hash, level] = found
+        return found
+
+    def rank(self, solution: Solution) -> tuple[bool, float]:
+        """Whether a solution passed the most thorough of its checks, and its speedup; 0 without a time."""
+        levels = (Level.QUICK, Level.SMOKE)
+        found = next((e for level in levels if (e := self._found.get((solution.hash, level)))), None)
+        return found is not None and found.passed, self._speedup(found) or 0.0
+
+
 class LLMCoder:
     """Asks a model for code."""
 
@@ -74,10 +96,12 @@ class LLMCoder:
         self._yardsticks: dict[str, Yardstick] = {}
 
     def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
-        """See `Coder.code`. Of several drafts, the fastest one by a brief measurement is returned."""
+        """See `Coder.code`. Of several drafts, the fastest right one by a brief measurement is returned."""
+        verdicts = _Verdicts(task)
+        task = replace(task, check=verdicts.check) if task.check else replace(task, drafts=1)
+        if task.drafts == 1:
+            return self._draft(task, plan, parent, 1)
         numbers = range(1, task.drafts + 1)
-        if task.drafts == 1 or task.check is None:
-            return self._draft(replace(task, drafts=1), plan, parent, 1)
         with ThreadPoolExecutor(task.drafts) as pool:
             under_way = [pool.submit(self._draft, task, plan, parent, number) for number in numbers]
         failed = [call.exception() for call in under_way]
@@ -87,9 +111,9 @@ class LLMCoder:
         drafts = [call.result() for call, error in zip(under_way, failed, strict=True) if error is None]
         if not drafts:
             raise next(error for error in failed if error is not None)
-        speedup = task.best_baseline.speedup
-        gains = [speedup(task.check(draft.solution, Level.QUICK)) or 0.0 for draft in drafts]
-        best = drafts[gains.index(max(gains))]
+        for draft in drafts:
+            verdicts.check(draft.solution, Level.QUICK)
+        best = max(drafts, key=lambda draft: verdicts.rank(draft.solution))
         lost = [error.usage for error in failed if isinstance(error, CallFailed | CannotAfford)]
         return Draft(best.solution, sum_of([*(draft.usage for draft in drafts), *lost]))
 

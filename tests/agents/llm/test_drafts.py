@@ -12,9 +12,19 @@ from agentforge.agents import Draft, Past, Task
 from agentforge.agents.llm import LLMCoder
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
-from agentforge.llm import Ledger
-from agentforge.schema import AttemptEvaluated, Level, Plan, Solution, StoreError, UsageError
+from agentforge.llm import Ledger, Request, Response
+from agentforge.schema import (
+    AttemptEvaluated,
+    Evaluation,
+    EvaluationStatus,
+    Level,
+    Plan,
+    Solution,
+    StoreError,
+    UsageError,
+)
 from agentforge.store import Store
+from agentforge.testing.agents import make_evaluation, make_task
 from agentforge.testing.language import make_solution
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
@@ -60,3 +70,31 @@ def test_what_ends_the_run_is_no_draft_that_failed(
     asked = Task(bottleneck(), HARDWARE, CONTEXT, (), ("python",), (), "run/0001", drafts=3, check=check)
     with pytest.raises(type(error)):
         coder.code(asked, Plan(strategy="rows"), None)
+
+
+class ByDraft(Scripted):
+    """The first draft is wrong, the second one is right."""
+
+    def complete(self, request: Request) -> Response:
+        wrong = "This is draft 1 of 2" in request.messages[0].text
+        return Response(text=code(2.0, "INCORRECT_NUMERICAL" if wrong else "PASSED"), model="scripted-1")
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_right_draft_is_handed_in_although_another_is_as_fast(store: Store, ends: bool) -> None:
+    """Either nothing can be timed, or the budget ends with the second draft's own measurement."""
+    ended: list[Level] = []
+
+    def check(solution: Solution, level: Level) -> Evaluation | None:
+        if ended:
+            return None
+        right = "PASSED" in solution.source("model_new.py")
+        status = EvaluationStatus.PASSED if right else EvaluationStatus.INCORRECT_NUMERICAL
+        if ends and right and level is Level.QUICK:
+            ended.append(level)
+        return make_evaluation(make_task(), status).model_copy(update={} if ends else {"performance": None})
+
+    coder = LLMCoder(Role("coder", ByDraft(), Ledger(store, "run"), LLMSettings()))
+    asked = Task(bottleneck(), HARDWARE, CONTEXT, (), ("python",), (), "run/0001", drafts=2, check=check)
+    made = coder.code(asked, Plan(strategy="rows", language="python"), None)
+    assert "PASSED" in made.solution.source("model_new.py")
