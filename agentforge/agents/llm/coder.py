@@ -100,10 +100,10 @@ class LLMCoder:
         verdicts = _Verdicts(task)
         task = replace(task, check=verdicts.check) if task.check else replace(task, drafts=1)
         if task.drafts == 1:
-            return self._draft(task, plan, parent, 1)
+            return self._draft(task, plan, parent, 1, verdicts)
         numbers = range(1, task.drafts + 1)
         with ThreadPoolExecutor(task.drafts) as pool:
-            under_way = [pool.submit(self._draft, task, plan, parent, number) for number in numbers]
+            under_way = [pool.submit(self._draft, task, plan, parent, n, verdicts) for n in numbers]
         failed = [call.exception() for call in under_way]
         for error in filter(None, failed):
             if isinstance(error, AgentForgeError) or not isinstance(error, Exception):
@@ -117,7 +117,7 @@ class LLMCoder:
         lost = [error.usage for error in failed if isinstance(error, CallFailed | CannotAfford)]
         return Draft(best.solution, sum_of([*(draft.usage for draft in drafts), *lost]))
 
-    def _draft(self, task: Task, plan: Plan, parent: Past | None, number: int) -> Draft:
+    def _draft(self, task: Task, plan: Plan, parent: Past | None, number: int, verdicts: _Verdicts) -> Draft:
         language = plan.language
         if not exists(f"coder/languages/{language}.md.j2"):
             known = ", ".join(name for name in languages.names() if exists(f"coder/languages/{name}.md.j2"))
@@ -188,7 +188,8 @@ class LLMCoder:
         except (CallFailed, CannotAfford) as failure:
             if not written:
                 raise
-            return Draft(written[-1], failure.usage)  # what was written is an attempt, though it may fail
+            best = max(reversed(written), key=verdicts.rank)  # the newest one if none was better
+            return Draft(best, failure.usage)  # what was written is an attempt, though it may fail
         return Draft(solution, usage)
 
     def _yardstick(self, task: Task) -> Yardstick:

@@ -57,7 +57,9 @@ def test_the_fastest_of_several_drafts_is_the_attempt(tmp_path: Path) -> None:
 def test_what_ends_the_run_is_no_draft_that_failed(
     store: Store, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    def draft(_: LLMCoder, task: Task, plan: Plan, parent: Past | None, number: int) -> Draft:
+    def draft(
+        _: LLMCoder, task: Task, plan: Plan, parent: Past | None, number: int, verdicts: object
+    ) -> Draft:
         if number == 2:
             raise error
         return Draft(make_solution("python", {"model_new.py": f"# {number}"}))

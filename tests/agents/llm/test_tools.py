@@ -92,6 +92,17 @@ def test_a_model_that_only_calls_tools_is_stopped_and_its_code_is_the_attempt(tm
         assert '"speed": 3.1' in result.wins[0].solution.source("model_new.py")
 
 
+def test_right_code_is_the_attempt_if_worse_code_and_no_answer_follow(tmp_path: Path) -> None:
+    calls = [("quick_time", sent(code(2.5))), ("check", sent(code(2.0, "CRASHED")))]
+    with (
+        LLMServer(WithTools(calls, [])) as server,
+        Store(f"sqlite:///{tmp_path / 'a.db'}") as store,
+    ):
+        store.create_run(make_run())
+        result = searched(store, server.url, tmp_path, SimulatedReferee(), "dialogue", 1)
+        assert ['"speed": 2.5' in w.solution.source("model_new.py") for w in result.wins] == [True]
+
+
 def test_one_shot_offers_no_tools(tmp_path: Path) -> None:
     with LLMServer(Script(deque([code(2.0)]))) as server, Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run())
