@@ -109,13 +109,17 @@ class LLMCoder:
             if isinstance(error, AgentForgeError) or not isinstance(error, Exception):
                 raise error  # it ends the run, not a draft
         drafts = [call.result() for call, error in zip(under_way, failed, strict=True) if error is None]
+        paid = [error for error in failed if isinstance(error, CallFailed | CannotAfford)]
+        lost = sum_of(error.usage for error in paid)
+        if paid and not drafts:
+            paid[0].usage = lost
+            raise paid[0]
         if not drafts:
             raise next(error for error in failed if error is not None)
         for draft in drafts:
             verdicts.check(draft.solution, Level.QUICK)
         best = max(drafts, key=lambda draft: verdicts.rank(draft.solution))
-        lost = [error.usage for error in failed if isinstance(error, CallFailed | CannotAfford)]
-        return Draft(best.solution, sum_of([*(draft.usage for draft in drafts), *lost]))
+        return Draft(best.solution, sum_of([*(draft.usage for draft in drafts), lost]))
 
     def _draft(self, task: Task, plan: Plan, parent: Past | None, number: int, verdicts: _Verdicts) -> Draft:
         language = plan.language

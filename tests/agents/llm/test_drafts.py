@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +13,7 @@ from agentforge.agents import Draft, Past, Task
 from agentforge.agents.llm import LLMCoder
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
-from agentforge.llm import Ledger, Request, Response
+from agentforge.llm import CallFailed, Ledger, Request, Response, Tokens
 from agentforge.schema import (
     AttemptEvaluated,
     Evaluation,
@@ -100,3 +101,12 @@ def test_a_right_draft_is_handed_in_although_another_is_as_fast(store: Store, en
     asked = Task(bottleneck(), HARDWARE, CONTEXT, (), ("python",), (), "run/0001", drafts=2, check=check)
     made = coder.code(asked, Plan(strategy="rows", language="python"), None)
     assert "PASSED" in made.solution.source("model_new.py")
+
+
+def test_the_cost_of_all_drafts_counts_if_none_is_written(store: Store) -> None:
+    failures = [CallFailed("busy", Tokens(input=100 * n, output=n)) for n in (1, 2, 3)]
+    coder = LLMCoder(Role("coder", Scripted(*failures), Ledger(store, "run"), LLMSettings()))
+    own = replace(make_task(), languages=("python",), drafts=3, check=lambda solution, level: None)
+    with pytest.raises(CallFailed) as caught:
+        coder.code(own, Plan(strategy="rows", language="python"), None)
+    assert (caught.value.usage.tokens_in, caught.value.usage.tokens_out) == (600, 6)
