@@ -23,22 +23,26 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON schema of a model for the strict modes of both vendors.
 
     Every property is required and no other is allowed. Keywords that only constrain values are omitted;
-    `read` checks them.
+    `read` checks them. A reference with a description of its own is replaced by what it refers to.
     """
-    schema: dict[str, Any] = _strict(model.model_json_schema())
+    whole = model.model_json_schema()
+    schema: dict[str, Any] = _strict(whole, whole.get("$defs", {}))
     return schema
 
 
-def _strict(node: Any) -> Any:
+def _strict(node: Any, named: dict[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_strict(item) for item in node]
+        return [_strict(item, named) for item in node]
     if not isinstance(node, dict):
         return node
+    rest = {k: _strict(v, named) for k, v in node.items() if k not in _UNSUPPORTED and k != "properties"}
+    if "$ref" in rest and len(rest) > 1:  # strict mode takes no other key beside it (openai/lib/_pydantic.py)
+        referred = named[rest.pop("$ref").removeprefix("#/$defs/")]
+        return {**_strict(referred, named), **rest}
     if isinstance(node.get("properties"), dict):
-        properties = {name: _strict(child) for name, child in node["properties"].items()}
-        rest = {k: _strict(v) for k, v in node.items() if k not in _UNSUPPORTED and k != "properties"}
+        properties = {name: _strict(child, named) for name, child in node["properties"].items()}
         return {**rest, "properties": properties, "required": list(properties), "additionalProperties": False}
-    return {k: _strict(v) for k, v in node.items() if k not in _UNSUPPORTED}
+    return rest
 
 
 def read(model: type[Answer], objects: Sequence[dict[str, Any]]) -> Answer | str:

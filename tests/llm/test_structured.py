@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
+from agentforge.agents.llm import schemas
 from agentforge.config import LLMSettings
 from agentforge.llm import Prices, Tokens, open_model, read, strict_schema
 from agentforge.llm.providers import packages as _packages
 from agentforge.llm.spec import parse_target
 from agentforge.llm.structured import find_objects, without_thoughts
-from agentforge.schema import MachineError, UsageError
+from agentforge.schema import Bound, MachineError, UsageError
 
 
 class Inner(BaseModel):
@@ -64,6 +67,28 @@ def test_the_schema_is_strict_everywhere() -> None:
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
     assert not {"default", "exclusiveMinimum", "maxItems"} & set(json.dumps(schema).replace('"', " ").split())
+
+
+def nodes(schema: object) -> Iterator[dict[str, object]]:
+    if isinstance(schema, dict):
+        yield schema
+    for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from nodes(child)
+
+
+ANSWERS = [
+    kind for _, kind in inspect.getmembers(schemas, inspect.isclass) if issubclass(kind, schemas._Answer)
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_reference_has_no_key_beside_it(answer: type[BaseModel]) -> None:
+    assert all(len(node) == 1 for node in nodes(strict_schema(answer)) if "$ref" in node)
+
+
+def test_a_reference_with_a_description_is_replaced_by_what_it_refers_to() -> None:
+    bottleneck = strict_schema(schemas.PlanAnswer)["properties"]["bottleneck"]
+    assert bottleneck == {"description": "What limits the region now.", "enum": [*Bound], "type": "string"}
 
 
 def test_an_answer_that_does_not_fit_says_where() -> None:
