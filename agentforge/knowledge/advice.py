@@ -13,6 +13,8 @@ from itertools import zip_longest
 
 from agentforge.schema import Advice, CardKind, Context, Evaluation
 
+from .cards import languages_of_cards
+
 SIGNAL = re.compile(r"(?P<name>[\w.]+)(?: (?P<relation>>=|<) (?P<number>\S+))?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
 _CHARACTERS_PER_TOKEN = 4
@@ -111,13 +113,14 @@ class Advisor:
 
     def _applies(self, card: Advice, signs: Signs) -> bool:
         device, architecture = self.device, self.context.architecture
-        if _GPU_LANGUAGES & set(self.languages) and not architecture.startswith("sm_"):
+        languages = languages_of_cards(self.languages)
+        if _GPU_LANGUAGES & languages and not architecture.startswith("sm_"):
             device, architecture = "cuda", _GPU_TARGET
         bound = signs.bound or self.context.bound
         return (
             (not card.op_types or self.context.op_type in card.op_types)
             and (not card.bounds or not bound or bound in card.bounds)
-            and (not card.languages or not set(card.languages).isdisjoint(self.languages))
+            and (not card.languages or not languages.isdisjoint(card.languages))
             and (not card.devices or device in card.devices)
             and (not card.architectures or not set(card.architectures).isdisjoint(architecture.split()))
             and (not card.signals or _shown(card, signs) > 0)

@@ -24,7 +24,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store, VerifiedSolution, evaluation_id
 
-from .cards import Card, load_folder
+from .cards import Card, languages_of_cards, load_folder
 from .entries import lesson_text, outcome_of, strategy_without_card
 from .generator import generator_hash
 from .ranking import Effects, Posterior, Request, best_alone, nearest, posterior, similarity, with_claims
@@ -181,7 +181,8 @@ class KnowledgeBase:
         """
         request = Request(context, after, generator_hash(), self._clock())
         every, known = sorted(self._known().items()), self._store.contexts()
-        asked = {n: s for n, s in every if not s.claimed and _applies(s, context, languages, device)}
+        read = languages_of_cards(languages)
+        asked = {n: s for n, s in every if not s.claimed and _applies(s, context, read, device)}
         near = nearest(known.tried, request)
         experience = self._store.experience(near, asked)
         claims = self._store.strategy_records(nearest(known.claimed, request), asked)
@@ -360,10 +361,10 @@ def _apart(logs: Iterable[float]) -> bool:
     return bool(found) and max(found) - min(found) >= APART
 
 
-def _applies(strategy: Strategy, context: Context, languages: Sequence[str], device: str) -> bool:
+def _applies(strategy: Strategy, context: Context, languages: frozenset[str], device: str) -> bool:
     return (
         (not strategy.op_types or context.op_type in strategy.op_types)
         and (not strategy.bounds or not context.bound or context.bound in strategy.bounds)
         and (not strategy.devices or device in strategy.devices)
-        and (not strategy.languages or not set(strategy.languages).isdisjoint(languages))
+        and (not strategy.languages or not languages.isdisjoint(strategy.languages))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
@@ -16,6 +16,12 @@ _FENCE = "---"
 _RESERVED = frozenset({"body", "records", "lessons", "claimed", "expected"})
 """Fields that a card's front matter does not set."""
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def languages_of_cards(languages: Iterable[str]) -> frozenset[str]:
+    """Languages whose cards help to write in these: kernels of CuPy are CUDA C++."""
+    own = frozenset(languages)
+    return own | {"cuda"} if "cupy" in own else own
 
 
 def parse_card(text: str, where: str) -> Card:

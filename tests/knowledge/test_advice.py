@@ -71,6 +71,11 @@ def test_without_a_gpu_kernels_for_one_get_the_facts_of_its_target() -> None:
     assert chosen(*facts) == ["zmm"]
 
 
+def test_cupy_reads_the_cards_of_cuda() -> None:
+    cards = [card("ptx", languages=["cuda"], devices=["cuda"]), card("mask", languages=["triton"])]
+    assert chosen(*cards, languages=("cupy",)) == ["ptx"]
+
+
 def test_signals_of_the_evaluation_are_matched() -> None:
     seen = nouns.evaluation(nouns.solution()).model_copy(
         update={

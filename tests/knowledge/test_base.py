@@ -85,6 +85,7 @@ def _ids(base: KnowledgeBase, **options: object) -> list[str]:
 def test_only_what_applies(base: KnowledgeBase) -> None:
     assert _ids(base) == ["fuse", "tile"]
     assert _ids(base, languages=("cuda", "cpp"), device="cuda") == ["warp"]
+    assert _ids(base, languages=("cupy",), device="cuda") == ["warp"], "its kernels are CUDA C++"
     assert _ids(base, languages=("fortran",)) == []
     assert base.success_probability(nouns.context(), ("fortran",)) == 0.0
 
