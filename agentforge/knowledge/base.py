@@ -276,14 +276,13 @@ class KnowledgeBase:
         once the same solution is verified.
 
         Args:
-            strategy_id: of a card, or a new slug, which becomes a new strategy.
+            strategy_id: of a card, or a slug, which becomes a strategy that applies wherever it was tried.
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
         if evaluation.status.undecided or (evaluation.reused and not evaluation.copy_of):
             return
-        known = self._known().get(strategy_id)
-        if known is None or known.claimed:
+        if strategy_id not in self._cards:
             self._store.save_strategy(strategy_without_card(strategy_id, context, solution))
         chosen = parameters if parameters is not None else solution.parameters
         outcome = outcome_of(strategy_id, context, solution, evaluation, chosen, run, parent=parent)

@@ -16,6 +16,7 @@ from agentforge.loop import RunLog
 from agentforge.schema import (
     JUDGED,
     REUSED,
+    BuildSpec,
     Evaluation,
     EvaluationStatus,
     Evidence,
@@ -164,6 +165,21 @@ def test_a_new_slug_becomes_a_strategy(base: KnowledgeBase) -> None:
     _tries(base, "split-the-rows", 2)
     found = base.get("split-the-rows")
     assert (found.op_types, found.languages, found.devices) == (("norm",), ("cpp",), ("cpu",))
+    assert "split-the-rows" in _ids(base)
+
+
+def test_a_strategy_without_a_card_applies_wherever_it_was_tried(base: KnowledgeBase) -> None:
+    _tries(base, "split-the-rows", 2)
+    elsewhere = nouns.context(op_type="gemm", architecture="sm_90")
+    written = nouns.solution("in triton", spec=BuildSpec(language="triton"))
+    base.record("split-the-rows", elsewhere, written, nouns.evaluation(written), {}, "run")
+    found = base.get("split-the-rows")
+    assert (found.op_types, found.languages, found.devices) == (
+        ("norm", "gemm"),
+        ("cpp", "triton"),
+        ("cpu", "cuda"),
+    )
+    assert "split-the-rows" in [s.id for s in base.retrieve(elsewhere, ("triton",), "cuda")]
     assert "split-the-rows" in _ids(base)
 
 

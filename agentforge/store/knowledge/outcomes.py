@@ -258,9 +258,10 @@ class Outcomes:
             summary.refresh(connection, pairs)
 
     def save_strategy(self, strategy: Strategy) -> None:
-        """Keep a strategy that no card describes, bare of records and lessons. Idempotent by its id.
+        """Keep a strategy that no card describes, bare of records and lessons. Idempotent.
 
-        One of this database takes the place of one that another database claimed under its name.
+        One of this database takes the place of one that another database claimed under its name. One that
+        is kept already applies from now on to what either of both applies to.
         """
         with self._db.write() as session:
             add_strategy(session, strategy)
@@ -295,10 +296,20 @@ def add_strategy(session: Session, strategy: Strategy) -> bool:
     if known is None:
         add_once(session, StrategyRow(id=bare.id, body=bare.model_dump_json()))
         return True
-    if bare.claimed or not Strategy.model_validate_json(known.body).claimed:
+    kept = Strategy.model_validate_json(known.body)
+    new = bare if kept.claimed else kept.model_copy(update=_where_either_applies(kept, bare))
+    if bare.claimed or new == kept:
         return False
-    known.body = bare.model_dump_json()
+    known.body = new.model_dump_json()
     return True
+
+
+def _where_either_applies(one: Strategy, other: Strategy) -> dict[str, tuple[str, ...]]:
+    """Operator classes, languages and devices; empty if one of them applies to all."""
+    pairs = {
+        name: (getattr(one, name), getattr(other, name)) for name in ("op_types", "languages", "devices")
+    }
+    return {name: (*a, *(x for x in b if x not in a)) if a and b else () for name, (a, b) in pairs.items()}
 
 
 def _row(outcome: Outcome) -> OutcomeRow:
