@@ -1,7 +1,7 @@
 """Strategies and what happened when they were tried."""
 
 from .advice import Advisor, line_of
-from .base import APART, KnowledgeBase, KnowledgeStats, PairGain
+from .base import APART, UNNAMED, KnowledgeBase, KnowledgeStats, PairGain
 from .cards import Card, kind_of, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import ClaimVerdicts, JudgedClaim, UnjudgedClaim, judge_claims
@@ -16,6 +16,7 @@ from .uses import CardUse, card_uses
 
 __all__ = [
     "APART",
+    "UNNAMED",
     "WHOLE_REFERENCE",
     "Advisor",
     "Bundle",

@@ -32,6 +32,9 @@ from .ranking import Effects, Posterior, Request, best_alone, nearest, posterior
 APART = math.log(1.2)
 """Log speedups that differ by less count as equally fast where solutions are compared."""
 
+UNNAMED = "unnamed"
+"""Strategy of an attempt whose author names no technique: outcomes of different ones say nothing together."""
+
 LEAST_ALIKE = 0.5
 """Similarity of another problem whose solutions are worth showing."""
 
@@ -272,15 +275,16 @@ class KnowledgeBase:
         one that was taken for another source with the same machine code counts in its own run alone.
 
         A `verified` evaluation counts with its speedup, one that did not pass as a failure, and one that says
-        nothing about the solution is not kept. One that passed unverified counts as neither, and is dropped
-        once the same solution is verified.
+        nothing about the solution, or is of `UNNAMED`, is not kept. One that passed unverified counts as
+        neither, and is dropped once the same solution is verified.
 
         Args:
             strategy_id: of a card, or a slug, which becomes a strategy that applies wherever it was tried.
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
-        if evaluation.status.undecided or (evaluation.reused and not evaluation.copy_of):
+        repeated = evaluation.reused and not evaluation.copy_of
+        if strategy_id == UNNAMED or evaluation.status.undecided or repeated:
             return
         if strategy_id not in self._cards:
             self._store.save_strategy(strategy_without_card(strategy_id, context, solution))

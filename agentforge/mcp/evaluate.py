@@ -9,6 +9,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field, ValidationError
 
 from agentforge.isolation.scratch import Scratch
+from agentforge.knowledge import UNNAMED
 from agentforge.languages import read_solution
 from agentforge.loop import Proposal
 from agentforge.schema import (
@@ -47,8 +48,12 @@ def _register_evaluate(server: MCPServer[Any], server_state: ServerState) -> Non
         ],
         context: Context[Any, Any],
         strategy: Annotated[
-            str, Field(description="The technique: an identifier of search_strategies, or a new slug.")
-        ] = "unnamed",
+            str,
+            Field(
+                description="The technique: an identifier of search_strategies, or a new slug. "
+                "Without it the knowledge base keeps nothing of the attempt."
+            ),
+        ] = UNNAMED,
         expected_speedup: Annotated[
             float,
             Field(
@@ -160,7 +165,7 @@ def verdict(attempt: Attempt, evaluation: Evaluation) -> dict[str, Any]:
 def slug(text: str) -> str:
     """A strategy's identifier."""
     kept = "".join(c if c.isalnum() else "-" for c in text.lower())
-    return "-".join(part for part in kept.split("-") if part)[:80] or "unnamed"
+    return "-".join(part for part in kept.split("-") if part)[:80] or UNNAMED
 
 
 def _author(context: Context[Any, Any]) -> str:

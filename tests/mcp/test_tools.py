@@ -127,6 +127,16 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
     assert [p.solution for p in workbench.store.promotions("run")] == [one.solution]
 
 
+def test_solutions_without_a_technique_are_no_strategy(workbench: Workbench) -> None:
+    async def work(client: Client) -> None:
+        arguments = {"run": "run", "definition": "norm", "files": kernel(2.0)}
+        assert (await answer(client, "evaluate_solution", **arguments))["evidence"] == "verified"
+
+    using(workbench, work)
+    assert workbench.store.outcomes() == ()
+    assert workbench.store.stored_strategies() == ()
+
+
 def test_records_of_claims_only_are_not_shown() -> None:
     own = StrategyRecord(context=nouns.context(), n=1, newest=nouns.NOW)
     claims = StrategyRecord(context=nouns.context(dtype="bfloat16"), claims=9)
