@@ -64,6 +64,17 @@ def test_calls_arrive_in_a_stream_and_their_results_go_back(
         assert second["messages"][2] == {"role": "tool", "tool_call_id": "call_0", "content": "5"}
 
 
+def test_arguments_that_are_no_json_arrive_as_they_were_written(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    written = ('{"code": "a line\n' + "and one more that ends another piece of the stream" + '"}', "[" * 9999)
+    server.then(Reply(calls=tuple(("add", text) for text in written)), "5")
+    response = model.complete(ASK)
+    assert tuple(call.arguments for call in response.calls) == written
+    results = tuple(ToolResult(id=call.id, text="no JSON") for call in response.calls)
+    assert model.complete(ASK.with_results(response, results)).text == "5"
+    assert "and one more that ends" in server.seen[1].prompt
+
+
 def test_an_endpoint_without_tools_is_asked_once_more_and_remembered(
     opened: Opener, server: LLMServer
 ) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentforge.config import LLMSettings
 
 from .._base import Message, Request, Response, StopReason, Tokens, ToolCall
 from ..spec import parse_target
-from .endpoint import EndpointModel, Heard, counted
+from .endpoint import EndpointModel, Heard, counted, joined
 from .failures import Endpoint
 from .keys import ENDPOINT_KEY, find_key, require_key
 from .packages import require
@@ -50,22 +51,19 @@ class AnthropicMessages(EndpointModel):
         self._client = sdk.AsyncAnthropic(base_url=where.url, **self.client_options())
 
     async def stream(self, request: Request, heard: Heard) -> Response:
-        finished = False
-        async with self._client.messages.stream(**self._arguments(request)) as stream:
+        events = list[Any]()
+        # the SDK's `messages.stream` raises an exception for arguments of a call that are no JSON
+        async with await self._client.messages.create(stream=True, **self._arguments(request)) as stream:
             async for event in heard.events(stream):
-                if event.type == "text":
-                    heard.add(event.text)
-                elif event.type == "thinking":
-                    heard.hide(event.thinking)
-                elif event.type == "input_json":
-                    heard.hide(event.partial_json)
-                finished = finished or event.type == "message_stop"
-            if not finished:
-                raise self.cut(heard)
-            message = await stream.get_final_message()
+                events.append(event)
+                if event.type == "content_block_delta":
+                    _hear(event.delta, heard)
+        if not any(event.type == "message_stop" for event in events):
+            raise self.cut(heard)
+        message, arguments = _put_together(events)
         calls = tuple(
-            ToolCall(id=block.id, name=block.name, arguments=json.dumps(block.input))
-            for block in message.content
+            ToolCall(id=block.id, name=block.name, arguments=joined(arguments[n]) or json.dumps(block.input))
+            for n, block in enumerate(message.content)
             if block.type == "tool_use"
         )
         return Response(
@@ -112,6 +110,45 @@ class AnthropicMessages(EndpointModel):
         return blocks if self.refuses("reasoning") else put_back(request, turn, blocks)
 
 
+def _hear(delta: Any, heard: Heard) -> None:
+    match delta.type:
+        case "text_delta":
+            heard.add(delta.text)
+        case "thinking_delta":
+            heard.hide(delta.thinking)
+        case "input_json_delta":
+            heard.hide(delta.partial_json)
+
+
+def _put_together(events: Iterable[Any]) -> tuple[Any, defaultdict[int, list[str]]]:
+    """The message of a stream, and the pieces of the arguments of its calls by the place of their block."""
+    message: Any = None
+    arguments = defaultdict[int, list[str]](list)
+    for event in events:
+        match event.type:
+            case "message_start":
+                message = event.message
+            case "content_block_start":
+                message.content.append(event.content_block)
+            case "content_block_delta":
+                block, delta = message.content[event.index], event.delta
+                match delta.type:
+                    case "text_delta":
+                        block.text += delta.text
+                    case "thinking_delta":
+                        block.thinking += delta.thinking
+                    case "signature_delta":
+                        block.signature = delta.signature
+                    case "input_json_delta":
+                        arguments[event.index].append(delta.partial_json)
+            case "message_delta":
+                message.stop_reason = event.delta.stop_reason
+                for name, count in event.usage or ():
+                    if count is not None:  # it is the total so far
+                        setattr(message.usage, name, count)
+    return message, arguments
+
+
 def _blocks(message: Message) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [
         {"type": "tool_result", "tool_use_id": r.id, "content": r.text} for r in message.results
@@ -143,8 +180,8 @@ def _thoughts(content: Sequence[Any]) -> list[dict[str, Any] | None]:
 def _object(arguments: str) -> dict[str, Any]:
     """The arguments as the API takes them: an object, empty if they are none."""
     try:
-        value = json.loads(arguments)
-    except ValueError:
+        value = json.loads(arguments, strict=False)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
