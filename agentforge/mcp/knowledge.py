@@ -22,7 +22,10 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
     def search_strategies(
         run: RunId,
         definition: DefinitionId,
-        languages: Annotated[list[str], Field(description="Languages that you would write in.")] = ["cpp"],  # noqa: B006
+        languages: Annotated[
+            list[str],
+            Field(description="Languages that you would write in; without any, the run's device's."),
+        ] = [],  # noqa: B006 - read only
         most: Annotated[int, Field(ge=1, le=50)] = 8,
     ) -> dict[str, Any]:
         """Techniques for a bottleneck, highest expected gain first, with their record on such regions.
@@ -32,7 +35,8 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
         with server_state.reading() as workbench:
             _, bottleneck = workbench.bottleneck(run, definition)
             context = context_for(bottleneck, workbench.device)
-            found = workbench.knowledge.retrieve(context, languages, workbench.device.kind)
+            asked = languages or [workbench.settings.search.language]
+            found = workbench.knowledge.retrieve(context, asked, workbench.device.kind)
             return {"strategies": [_shown(strategy) for strategy in found[:most]]}
 
     @server.tool()

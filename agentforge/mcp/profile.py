@@ -68,10 +68,10 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
 
     @server.tool()
     def get_definition(run: RunId, definition: DefinitionId) -> dict[str, Any]:
-        """A bottleneck's contract: PyTorch reference, captured inputs, tolerance, rules."""
+        """A bottleneck's contract: PyTorch reference, captured inputs, other dtypes, tolerance, rules."""
         with server_state.reading() as workbench:
             _, bottleneck = workbench.bottleneck(run, definition)
-            return contract(bottleneck)
+            return contract(bottleneck, workbench.settings.search.language)
 
 
 def summary(run: Run, profile: Profile, reached: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def summary(run: Run, profile: Profile, reached: dict[str, Any] | None = None) -
     }
 
 
-def contract(bottleneck: Bottleneck) -> dict[str, Any]:
-    """Rules for a solution."""
+def contract(bottleneck: Bottleneck, language: str) -> dict[str, Any]:
+    """Rules for a solution in a language."""
     definition = bottleneck.definition
     return {
         "definition": definition.hash,
@@ -110,21 +110,36 @@ def contract(bottleneck: Bottleneck) -> dict[str, Any]:
         "op_type": definition.op_type,
         "reference": definition.reference,
         "workloads": [w.model_dump(mode="json", exclude_defaults=True) for w in bottleneck.workloads],
+        "dtypes": list(definition.dtypes),
         "tolerance": definition.tolerance.model_dump(mode="json"),
         "work_policy": definition.policy,
         "operators": sorted({name for site in bottleneck.call_sites for name in site.operators}),
-        "how_to_answer": RULES,
+        "how_to_answer": f"{RULES}\n\n{_how_to_write(language)}".strip(),
     }
+
+
+def _how_to_write(language: str) -> str:
+    """How solutions in a language look, as a coder's prompt says it; empty if none does."""
+    from agentforge.agents.llm.prompts import exists, render
+
+    if language == "cpp":
+        return CPP  # the prompt offers a header that only answers of a coder get
+    template = f"coder/languages/{language}.md.j2"
+    return render(template) if exists(template) else ""
 
 
 RULES = """\
 Send files to evaluate_solution: model_new.py with `class ModelNew(torch.nn.Module)`, which takes the init
-arguments, state_dict and inputs of the reference's Model, and whatever it loads. For C++: kernel.cpp with
-`extern "C"` functions over plain pointers and sizes, and in model_new.py `from agentforge_cpp import load;
-lib = load(__file__, "kernel.cpp")`, then `lib.function(tensor, ..., int)`.
+arguments, state_dict and inputs of the reference's Model, and whatever it loads.
 The referee draws fresh inputs, compares every output (those of timed calls too) within the tolerance, and
 looks for results kept between calls, inputs changed in place, calls into the reference and reads of the
-clock: these are cheating and end the attempt. The whole work is to be done at every call."""
+clock: these are cheating and end the attempt. The whole work is to be done at every call.
+With inputs of each type in `dtypes` the solution must be right too, though not fast."""
+
+CPP = """\
+For C++: kernel.cpp with `extern "C"` functions over plain pointers and sizes, and in model_new.py
+`from agentforge_cpp import load; lib = load(__file__, "kernel.cpp")`, then
+`lib.function(tensor, ..., int)`."""
 
 
 def _reached(server_state: ServerState, run: Run) -> dict[str, Any]:

@@ -20,15 +20,19 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from agentforge.config import RefereeSettings
 from agentforge.frontends import FrontendOptions
+from agentforge.knowledge import KnowledgeBase
 from agentforge.mcp import create_server
 from agentforge.mcp._server_state import ServerState
 from agentforge.mcp.evaluate import slug, solution_of
 from agentforge.mcp.knowledge import _shown
+from agentforge.mcp.profile import contract
 from agentforge.mcp.server import TOKEN, require_token, serve_http
 from agentforge.runs import ModelStart, Workbench
 from agentforge.runs._base import RunInput
 from agentforge.runs.pipeline import RunPipeline
+from agentforge.runs.run_settings import with_search
 from agentforge.schema import (
+    DType,
     MachineError,
     RunStatus,
     Strategy,
@@ -125,6 +129,38 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
     assert one.plan is not None
     assert one.plan.author.startswith("mcp")
     assert [p.solution for p in workbench.store.promotions("run")] == [one.solution]
+
+
+@pytest.mark.parametrize(
+    ("language", "says", "fast"),
+    [
+        ("cpp", "agentforge_cpp", "vec"),
+        ("triton", "@triton.jit", "tile"),
+        ("cuda", "agentforge_cuda", "warp"),
+    ],
+)
+def test_rules_and_strategies_are_those_of_the_devices_language(
+    workbench: Workbench, tmp_path: Path, language: str, says: str, fast: str
+) -> None:
+    for name, of in (("vec", "cpp"), ("tile", "triton"), ("warp", "cuda")):
+        head = f"id: {name}\ntitle: {name}\nsummary: s\nlanguages: [{of}]"
+        (tmp_path / f"{name}.md").write_text(f"---\n{head}\n---\n")
+    workbench.knowledge = KnowledgeBase(workbench.store, [tmp_path])
+    workbench.settings = with_search(workbench.settings, language=language)
+    region = workbench.bottleneck("run", "norm")[1]
+    typed = region.model_copy(
+        update={"definition": region.definition.model_copy(update={"dtypes": (DType.BFLOAT16,)})}
+    )
+
+    async def work(client: Client) -> None:
+        shown = await answer(client, "get_definition", run="run", definition="norm")
+        spoken = {"agentforge_cpp", "@triton.jit", "agentforge_cuda"}
+        assert {word for word in spoken if word in shown["how_to_answer"]} == {says}
+        found = await answer(client, "search_strategies", run="run", definition="norm")
+        assert [strategy["id"] for strategy in found["strategies"]] == [fast]
+
+    using(workbench, work)
+    assert contract(typed, language)["dtypes"] == ["bfloat16"]
 
 
 def test_solutions_without_a_technique_are_no_strategy(workbench: Workbench) -> None:
