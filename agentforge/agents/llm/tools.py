@@ -172,6 +172,7 @@ class CoderTools:
         cards = [card for card in self._task.strategies if not card.claimed]
         ranked = sorted(cards, key=lambda card: -len(words & _words(card)))
         found = [card for card in ranked if words & _words(card)][:_MOST_CARDS]
+        self._task.served.update(card.id for card in found)
         return "\n\n".join(map(_card, found)) or (
             f"no technique has these words; there are: {', '.join(card.id for card in cards)}"
         )

@@ -158,10 +158,12 @@ def test_a_wrong_answer_is_described_and_a_right_one_has_its_tolerance() -> None
 
 
 def test_knowledge_is_found_by_words() -> None:
-    offered, _ = tools(checked(make_evaluation(make_task())))
+    asked = checked(make_evaluation(make_task()))
+    offered, _ = tools(asked)
     word = STRATEGY.summary.split()[0]
     said = offered(ToolCall(id="1", name="knowledge", arguments=json.dumps({"query": word})))
     assert said.startswith(f"{STRATEGY.id}: {STRATEGY.title}")
+    assert asked.served == {STRATEGY.id}
     nothing = offered(ToolCall(id="1", name="knowledge", arguments='{"query": "zyzzyva"}'))
     assert nothing == f"no technique has these words; there are: {STRATEGY.id}"
 
