@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agentforge.llm import LanguageModel, Message, Recorder, Replay, Request, ToolResult, ToolSpec
+from agentforge.llm.providers.openai_chat import _Calls
 
 from .conftest import Opener
 from .server import LLMServer, Reply
@@ -208,3 +210,11 @@ def test_an_endpoint_that_cannot_go_on_with_tools_is_asked_without(
     server.then(Reply(fault="400", message=says), "five")
     assert model.complete(later).text == "five"
     assert "tools" not in server.seen[-1].body
+
+
+def test_a_character_of_a_call_in_two_pieces_is_one() -> None:
+    calls = _Calls()
+    for piece in ('{"code": "\ud83d', '\ude80"}'):
+        of = SimpleNamespace(name="add", arguments=piece)
+        calls.add(SimpleNamespace(index=0, id="call_0", function=of))
+    assert calls.all()[0].arguments == '{"code": "🚀"}'

@@ -124,7 +124,7 @@ class _Calls:
 
     def all(self) -> tuple[ToolCall, ...]:
         """The calls in their order."""
-        return tuple(ToolCall(**part) for part in self._parts)
+        return tuple(ToolCall(**{key: joined([text]) for key, text in part.items()}) for part in self._parts)
 
 
 def _tokens(usage: Any) -> Tokens:
