@@ -28,7 +28,7 @@ class Reply:
     text: str = ""
     fault: str = ""
     """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `detail`, `garbage`,
-    `error-event`, `bytes`, `failed` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-`
+    `error-event`, `bytes`, `failed` and `error` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-`
     with a key of `ACCOUNTS`."""
     stop: str = "end"
     """`end`, `length` or `refusal`."""
@@ -40,9 +40,9 @@ class Reply:
     thought: str = ""
     """Reasoning before the answer; its signature or encrypted text is this text backwards."""
     message: str = ""
-    """Of the error body."""
+    """Of the error body or event."""
     code: str = ""
-    """Of the error body, in Anthropic's `details`."""
+    """Of the error body or event; with Anthropic's API in its `details`."""
     calls: tuple[tuple[str, str], ...] = ()
     """Tool calls: name, and arguments as JSON text; their ids are `call_0`, `call_1`, ..."""
     usage: bool = True
@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(f"event: {event}\ndata: {{not json\n\n".encode())
                 return
             if reply.fault == "error-event" and half:
-                error = _error_body(self.path, "overloaded_error", "Overloaded")
+                error = _error_body(self.path, "overloaded_error", reply.message or "Overloaded", reply.code)
                 self.wfile.write(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
                 return
             head = f"event: {event}\n" if event else ""
@@ -424,7 +424,8 @@ class ResponsesWire(Wire):
                 "total_tokens": self.tokens_in + self.tokens_out,
             }
         incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
-        error = {"code": "server_error", "message": "injected failure"} if status == "failed" else None
+        code, message = reply.code or "server_error", reply.message or "injected failure"
+        error = {"code": code, "message": message} if status == "failed" else None
         return {
             "id": "resp_1", "object": "response", "created_at": 1, "status": status,
             "error": error, "incomplete_details": incomplete, "instructions": None,
@@ -440,6 +441,9 @@ class ResponsesWire(Wire):
             return kind, {"type": kind, "sequence_number": next(number), **data}
 
         yield event("response.created", response=self._response("in_progress", None))
+        if self.reply.fault == "error":
+            yield event("error", code=self.reply.code, message=self.reply.message, param=None)
+            return
         where = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
         if self.reply.stop == "refusal":
             yield event("response.refusal.delta", delta="I cannot", **where)

@@ -469,6 +469,29 @@ def test_a_filter_that_declines_a_prompt_ends_one_call_only(opened: Opener, serv
         opened().complete(ask())
 
 
+@pytest.mark.parametrize("api", ["responses"], indirect=True)
+@pytest.mark.parametrize("fault", ["failed", "error", "error-event"])
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        ("invalid_prompt", PromptRefused, "declined to answer"),
+        ("content_filter", PromptRefused, "declined to answer"),
+        ("context_length_exceeded", PromptRefused, r"lower llm\.max_tokens"),
+        ("insufficient_quota", OutageError, "quota is used up"),
+        ("server_error", CallFailed, "server_error: See the code"),
+    ],
+)
+def test_a_code_in_a_stream_means_what_it_means_as_a_status(
+    opened: Opener, server: LLMServer, fault: str, code: str, kind: type[Exception], says: str
+) -> None:
+    server.then(Reply("a long enough answer " * 20, fault=fault, code=code, message="See the code"))
+    with pytest.raises(kind, match=says) as caught:
+        opened().complete(ask())
+    assert type(caught.value) is kind, "only what may be an outage counts as one"
+    if fault == "failed" and isinstance(caught.value, CallFailed):
+        assert (caught.value.tokens.input, caught.value.tokens.output) == server.billed[0]
+
+
 def test_a_schema_that_the_servers_grammar_cannot_express_goes_into_the_prompt(
     opened: Opener, server: LLMServer
 ) -> None:

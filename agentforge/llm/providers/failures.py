@@ -96,7 +96,7 @@ class Endpoint:
             yield
         except self.sdk.APIStatusError as error:
             if error.status_code < 400:  # an error event in a stream that began well
-                raise self._in_stream(error) from error
+                raise self.in_stream(_said(error)) from error
             raise self._by_status(error.status_code, _said(error)) from error
         except (self.sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise CallFailed(
@@ -107,7 +107,7 @@ class Endpoint:
         except httpx2.HTTPError as error:
             raise CallFailed(f"{self.name} broke the connection off: {self.clean(error)}") from error
         except (self.sdk.APIError, self.sdk.APIResponseValidationError) as error:
-            raise self._in_stream(error) from error
+            raise self.in_stream(_said(error)) from error
         except (UnicodeDecodeError, ValueError) as error:  # the SDK's own decoding failed
             raise CallFailed(f"{self.name} sent something that is no answer: {self.clean(error)}") from error
         except (AttributeError, TypeError, LookupError, AssertionError) as error:  # an event without a part
@@ -169,11 +169,13 @@ class Endpoint:
             )
         return CallFailed(f"{self.name} broke the connection off ({self.clean(cause)})")
 
-    def _in_stream(self, error: Any) -> Exception:
-        """An error event has a body and no meaningful HTTP status."""
-        said = _said(error)
-        if any(sign in said.lower() for sign in _NO_QUOTA):
-            return self._by_status(402, said)
+    def in_stream(self, said: str) -> Exception:
+        """What an error event means, which has a message with codes and no HTTP status."""
+        text = said.lower()
+        if any(sign in text for sign in _NO_QUOTA):
+            return self._failure(402, said)
+        if _too_long(text) or any(sign in text for sign in _DECLINED):
+            return self._failure(400, said)
         return CallFailed(f"{self.name}: {self.clean(said)}")
 
     def clean(self, what: object) -> str:

@@ -49,14 +49,16 @@ class OpenAIResponses(EndpointModel):
                     case "response.completed" | "response.incomplete" | "response.failed":
                         final = event.response
                     case "error":
-                        raise CallFailed(f"{self.endpoint}: {self._at.clean(event.message)}")
+                        raise self._at.in_stream(_said(event))
         if final is None:
             raise self.cut(heard)
         text = final.output_text
         tokens = counted(request, heard.billed or text, lambda: _tokens(final.usage))
         if final.status == "failed":
-            said = final.error.message if final.error else "the response failed"
-            raise CallFailed(f"{self.endpoint}: {self._at.clean(said)}", tokens)
+            failure = self._at.in_stream(_said(final.error) if final.error else "the response failed")
+            if isinstance(failure, CallFailed):
+                failure.tokens = tokens
+            raise failure
         calls = tuple(
             ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
             for item in final.output
@@ -99,6 +101,11 @@ class OpenAIResponses(EndpointModel):
         """A turn in the API's words: each thought, call and result is an item of its own."""
         items = _items(request.messages[turn])
         return items if self.refuses("reasoning") else put_back(request, turn, items)
+
+
+def _said(error: Any) -> str:
+    """The code and the message of an error event."""
+    return ": ".join(filter(None, (error.code, error.message)))
 
 
 def _items(message: Message) -> list[dict[str, Any]]:
