@@ -77,6 +77,16 @@ def test_arguments_that_are_no_json_arrive_as_they_were_written(opened: Opener, 
     assert "and one more that ends" in server.seen[1].prompt
 
 
+def test_results_and_a_schema_in_words_are_one_turn(opened: Opener, server: LLMServer) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    model = opened()
+    asked = exchange(model, server).model_copy(update={"answer_schema": schema})
+    server.then(Reply(fault="no-schema"), '{"n": 5}')
+    assert model.complete(asked).parsed == {"n": 5}
+    assert "JSON schema" in server.seen[-1].prompt
+    assert "arguments: a is missing" in server.seen[-1].prompt
+
+
 def test_an_endpoint_without_tools_is_asked_once_more_and_remembered(
     opened: Opener, server: LLMServer
 ) -> None:

@@ -241,7 +241,7 @@ def with_schema_text(request: Request) -> Request:
         return request
     last = request.messages[-1]
     text = f"{last.text}\n\n{instruction(request.answer_schema)}"
-    messages = (*request.messages[:-1], Message(role="user", text=text))
+    messages = (*request.messages[:-1], last.model_copy(update={"text": text}))
     return request.model_copy(update={"messages": messages, "answer_schema": None})
 
 
