@@ -116,3 +116,11 @@ def test_the_shipped_cards_are_right() -> None:
         assert card.summary
         if isinstance(card, Strategy) and card.template:
             assert resource("knowledge_base", "templates").is_dir()
+
+
+@pytest.mark.parametrize("language", ["cuda", "cupy"])
+def test_the_prompts_and_the_card_say_the_same_of_tensor_cores_without_a_gpu(language: str) -> None:
+    card = load_folder(resource("knowledge_base", "playbook"))["inline-ptx-without-a-gpu"]
+    prompt = resource("prompts", "coder", "languages", f"{language}.md.j2").read_text()
+    assert "runs tensor cores as `nvcuda::wmma` with 16-bit floats" in prompt
+    assert "`nvcuda::wmma` with 16-bit floats runs in the emulator" in card.body

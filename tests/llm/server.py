@@ -28,8 +28,8 @@ class Reply:
     text: str = ""
     fault: str = ""
     """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `detail`, `garbage`,
-    `error-event`, `bytes`, `failed` and `error` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-`
-    with a key of `ACCOUNTS`."""
+    `error-event`, `bytes`, `failed` and `error` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`,
+    or `usage-` with a key of `ACCOUNTS`."""
     stop: str = "end"
     """`end`, `length` or `refusal`."""
     headers: dict[str, str] = field(default_factory=dict)
