@@ -11,7 +11,7 @@ from agentforge.schema import expanded
 from .metric import Metric, permission_for
 from .progress import Progress, view_for
 from .result import Result
-from .targets import as_target, check_model, live_module, load_settings, where_of
+from .targets import as_target, check_model, live_module, load_settings, names_in, where_of
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +41,7 @@ def optimize(
     minutes: float | None = None,
     attempts: int | None = None,
     dollars: float | None = None,
+    tokens: int | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "",
     llm: str | None = None,
@@ -73,6 +74,7 @@ def optimize(
             result takes one or two minutes more.
         attempts: at most this many kernels are tried.
         dollars: at most this much is spent on language models.
+        tokens: at most this many tokens are exchanged with language models, in and out.
         device: `cpu` or `cuda`; `auto` is where the module is, or the best one for a path.
         dtype: of the weights of `"model.py:Net"`, or of weights and floating inputs of `"hf:config.json"`, if
             it is not float32.
@@ -118,6 +120,7 @@ def optimize(
         budget__minutes=minutes,
         budget__attempts=attempts,
         budget__dollars=dollars,
+        budget__tokens=tokens,
         search__planner=planner or llm,
         search__coder=coder or llm,
         search__judge=judge or llm,
@@ -150,6 +153,7 @@ def resume(
     minutes: float | None = None,
     attempts: int | None = None,
     dollars: float | None = None,
+    tokens: int | None = None,
     settings: Settings | Mapping[str, Any] | Sequence[str] | None = None,
     on_event: OnEvent | None = None,
     progress: Progress = "auto",
@@ -163,7 +167,9 @@ def resume(
         minutes: new limit on wall time, over all sessions.
         attempts: new limit on attempts.
         dollars: new limit on what language models cost.
-        settings: overrides, as for `optimize`; others are those that the run began with.
+        tokens: new limit on tokens of language models, in and out.
+        settings: overrides, as for `optimize`; others are those that the run began with. The budget of a
+            whole `Settings` is not used: name the limits.
         on_event: called with each event.
         progress: as for `optimize`.
 
@@ -172,14 +178,16 @@ def resume(
         RunInterrupted: Ctrl-C.
     """
     from agentforge.runs import resume as go_on
+    from agentforge.runs.run_settings import named_limits
 
     chosen = load_settings(settings)
-    limits = {"minutes": minutes, "attempts": attempts, "dollars": dollars}
+    limits = named_limits(chosen, names_in(settings))
+    given = {"minutes": minutes, "attempts": attempts, "dollars": dollars, "tokens": tokens}
+    limits.update({name: value for name, value in given.items() if value is not None})
     identifier = run.run if isinstance(run, Result) else run
 
     def again(send: OnEvent) -> Report:
-        given = {name: value for name, value in limits.items() if value is not None}
-        return go_on(identifier, chosen, limits=given or None, on_event=send)
+        return go_on(identifier, chosen, limits=limits, on_event=send)
 
     return _watched(again, chosen, on_event, progress, model)
 

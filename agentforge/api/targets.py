@@ -45,6 +45,14 @@ def load_settings(settings: Settings | Mapping[str, Any] | Sequence[str] | None,
     return read([settings] if isinstance(settings, str) else settings or (), changes)
 
 
+def names_in(settings: Settings | Mapping[str, Any] | Sequence[str] | None) -> list[str]:
+    """Paths of the overrides, such as `referee.processes`; none for complete settings."""
+    if isinstance(settings, Mapping):
+        return list(settings)
+    overrides = [settings] if isinstance(settings, str) else settings
+    return [o.partition("=")[0] for o in overrides] if isinstance(overrides, Sequence) else []
+
+
 def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     from agentforge.config import load_settings as read
 

@@ -22,7 +22,7 @@ def resume(
     identifier: str,
     settings: Settings,
     *,
-    limits: Mapping[str, float | int] | None = None,
+    limits: Mapping[str, float | int | None] | None = None,
     out: Path | None = None,
     on_event: OnEvent | None = None,
     store: Store | None = None,
@@ -31,7 +31,8 @@ def resume(
 
     Args:
         settings: those of search, referee and models that are not set explicitly are the run's own.
-        limits: `minutes`, `attempts`, `dollars`, `tokens` that replace the run's own.
+        limits: `minutes`, `attempts`, `dollars`, `tokens` that replace the run's own; None is no limit.
+            The budget of `settings` is for new runs.
         store: as for `start_run`.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,7 +97,7 @@ def _over(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, **given, **inner}
 
 
-def limited(budget: Budget, limits: Mapping[str, float | int]) -> Budget:
+def limited(budget: Budget, limits: Mapping[str, float | int | None]) -> Budget:
     """A budget with other limits.
 
     Raises:
@@ -108,3 +108,17 @@ def limited(budget: Budget, limits: Mapping[str, float | int]) -> Budget:
     except ValidationError as error:
         name, message = first_fault(error)
         raise UsageError(f"limit {name}: {message}") from error
+
+
+def named_limits(settings: Settings, names: Iterable[str]) -> dict[str, float | int | None]:
+    """Limits that a caller of `resume` names among overrides of settings.
+
+    Those of a file or a variable are for new runs: a resumed run keeps its own.
+
+    Args:
+        names: `budget.minutes`, or `budget` for all that are set; other settings are left out.
+    """
+    named = set(names)
+    if "budget" in named:
+        return settings.budget.model_dump(exclude_unset=True)
+    return {name: limit for name, limit in settings.budget.model_dump().items() if f"budget.{name}" in named}

@@ -7,10 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from agentforge.cli import _options
+from agentforge.runs import resumption
+from agentforge.schema import MachineError
 from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
@@ -173,3 +176,14 @@ def test_weights_go_with_the_last_run_that_reads_them(run: Run, searched: Path) 
     assert [file.exists() for file in files] == [True, False, True]
     run("runs", "rm", "other")
     assert [file.exists() for file in files] == [False, False, True]  # nothing is known of the last one
+
+
+def test_a_limit_is_an_option_or_a_setting(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resume(*_: Any, limits: dict[str, float], **__: Any) -> NoReturn:
+        raise MachineError(f"limits: {limits}")
+
+    monkeypatch.setattr(resumption, "resume", resume)
+    words = ("runs", "resume", "run", "-c", "budget.minutes=30", "-c", "referee.processes=5")
+    assert "limits: {'minutes': 30.0}" in run(*words).err
+    assert "limits: {'minutes': 1.0, 'tokens': 9}" in run(*words, "--minutes", "1", "--tokens", "9").err
+    assert "limits: {}" in run(*words[:3]).err

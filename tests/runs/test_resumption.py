@@ -14,7 +14,7 @@ from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run
 from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.runs.run_settings import remembered, restored
+from agentforge.runs.run_settings import named_limits, remembered, restored
 from agentforge.schema import (
     BusyError,
     JudgingCode,
@@ -167,3 +167,16 @@ def test_the_device_has_the_referees_threads(
     with pytest.raises(MachineError, match="enough"):
         resume(run.id, settings.model_copy(update={"referee": RefereeSettings(threads=1)}))
     assert seen == [1]
+
+
+def test_only_limits_that_a_caller_names_are_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of settings, or a variable, is not meant for a run that has a budget of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agentforge.toml").write_text("[budget]\nattempts = 3\n")
+    settings = load_settings(["budget.minutes=30", "budget.tokens=5000"])
+    assert settings.budget.attempts == 3
+    assert named_limits(settings, ["referee.processes", "budget.minutes"]) == {"minutes": 30.0}
+    assert named_limits(settings, ["budget"]) == {"minutes": 30.0, "attempts": 3, "tokens": 5000}
+    assert named_limits(settings, []) == {}

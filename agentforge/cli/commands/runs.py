@@ -166,12 +166,14 @@ def resume_run(
 ) -> None:
     """Continue a run. Limits given here replace the run's own."""
     from agentforge.runs import resume
+    from agentforge.runs.run_settings import named_limits
 
     from .._report import follow
 
     settings = _options.settings(config)
+    given = named_limits(settings, (option.partition("=")[0] for option in config or ())) | limits.given()
     follow(
-        lambda on_event: resume(run, settings, limits=limits.given(), out=out, on_event=on_event),
+        lambda on_event: resume(run, settings, limits=given, out=out, on_event=on_event),
         config,
         as_json=json,
     )
