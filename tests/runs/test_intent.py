@@ -9,14 +9,17 @@ from typing import Any, NoReturn
 
 import pytest
 
+from agentforge.agents import authors
 from agentforge.agents.llm.author import objections
-from agentforge.config import Settings
+from agentforge.config import Settings, load_settings
 from agentforge.runs.kinds import intent
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import TargetError
+from agentforge.schema import TargetError, UsageError
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.llm.server import LLMServer, Reply
+
+from .test_execution import CPU
 
 __all__ = ["home", "run"]
 
@@ -70,6 +73,14 @@ def test_without_a_model_it_says_what_to_do(run: Run, agents: tuple[str, ...]) -
     assert answer.code == 2
     assert "--llm anthropic:MODEL" in answer.err
     assert "write ref.py yourself" in answer.err
+
+
+def test_an_author_of_a_plug_in_needs_no_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, settings = intent.IntentStart(WORDS), load_settings(["search.coder=scribe"])
+    with pytest.raises(UsageError, match="needs a language model"):
+        start.check(settings, CPU)
+    monkeypatch.setitem(authors._builtin, "scribe", "a.package:Scribe")
+    start.check(settings, CPU)
 
 
 @pytest.mark.parametrize(

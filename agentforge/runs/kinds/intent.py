@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from agentforge.agents import agents_in
+from agentforge.agents import agents_in, authors
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
@@ -61,10 +61,11 @@ class IntentStart:
     ranged: ClassVar[bool] = False
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
-        """Refuse a run without a language model, without words or without a compiler."""
+        """Refuse a run without an author, without words or without a compiler."""
         search = settings.search
         roles = (search.coder, search.planner, search.judge)
-        if not any(is_spec(spec) for role in roles for spec in agents_in(role)):
+        named = [spec for role in roles for spec in agents_in(role)]
+        if not any(is_spec(spec) or spec in authors.names() for spec in named):
             raise UsageError(
                 "--intent needs a language model to write the reference: add --llm anthropic:MODEL, "
                 "openai:MODEL or openai:MODEL@URL; or write ref.py yourself and give that"
