@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, NoReturn
@@ -123,8 +123,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             if "--debug" in arguments and not hasattr(error, "format_message"):
                 with suppress(OSError):
                     traceback.print_exception(error)
-            shown, as_json = getattr(error, "shown", ""), "--json" in arguments
-            say = partial(_say, message, code, as_json=as_json, shown=shown)
+            shown, way_on = getattr(error, "shown", ""), getattr(error, "way_on", None)
+            say = partial(_say, message, code, as_json="--json" in arguments, shown=shown, way_on=way_on)
             _interrupt.once(say) if code == INTERRUPTED else say()
     if hindrance := _flush():
         code = USAGE
@@ -198,11 +198,18 @@ def explain(error: BaseException) -> tuple[int, str]:
     )
 
 
-def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
-    """Write an error; on stderr too if stdout is a file on a full disk."""
+def _say(
+    message: str, code: int, *, as_json: bool, shown: str, way_on: Mapping[str, str] | None = None
+) -> None:
+    """Write an error; on stderr too if stdout is a file on a full disk.
+
+    Args:
+        way_on: `run`, and the command that continues it as `resume`, if there is one.
+    """
+    more = {**({"shown": shown} if shown else {}), **(way_on or {})}
     if as_json:
         try:
-            print(json.dumps({"error": message, "exit_code": code, **({"shown": shown} if shown else {})}))
+            print(json.dumps({"error": message, "exit_code": code, **more}))
         except BrokenPipeError:
             return
         except OSError:
@@ -210,7 +217,8 @@ def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
     if not as_json:
         with suppress(OSError):
             said = message if message.startswith("Usage:") else f"agentforge: {message}"
-            print(said, *filter(None, [shown]), sep="\n", file=sys.stderr)
+            resume = f"continue with: {way_on['resume']}" if way_on else ""
+            print(said, *filter(None, [shown, resume]), sep="\n", file=sys.stderr)
 
 
 def _one_line(text: str) -> str:

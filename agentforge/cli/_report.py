@@ -32,6 +32,7 @@ def follow(run: Callable[[OnEvent], Report], config: Sequence[str] | None, *, as
 
     Raises:
         typer.Exit: interrupted (130); the user knows how to continue.
+        Exception: as `run`; its `way_on` names the run, once there is one, and the command that continues it.
     """
     view = _live.view(as_json=as_json)
     _interrupt.last_word(lambda: _cut_short(view.run_state, config, as_json=as_json))
@@ -42,6 +43,10 @@ def follow(run: Callable[[OnEvent], Report], config: Sequence[str] | None, *, as
         _interrupt.leave()
         _interrupt.once(lambda: _interrupted(view.run_state.run, config, as_json=as_json))
         raise typer.Exit(130) from error
+    except Exception as error:
+        if name := view.run_state.run:
+            vars(error)["way_on"] = {"run": name, "resume": _resume(name, config)}
+        raise
     if as_json:
         _print.as_json({"headline": report.headline, **report.model_dump(mode="json")})
     else:
@@ -71,8 +76,12 @@ def _cut_short(state: RunState, config: Sequence[str] | None, *, as_json: bool) 
             store.append_event(run, RunInterrupted(error=error))
 
 
+def _resume(run: str, config: Sequence[str] | None) -> str:
+    return f"agentforge runs resume {run}{_options.same_database(config)}"
+
+
 def _interrupted(run: str, config: Sequence[str] | None, *, as_json: bool) -> None:
-    command = f"agentforge runs resume {run}{_options.same_database(config)}" if run else ""
+    command = _resume(run, config) if run else ""
     if as_json:
         _print.as_json({"error": "interrupted", "exit_code": 130, "run": run, "resume": command})
     else:

@@ -55,7 +55,7 @@ class ErrorAnswer(FrozenModel):
     shown: str = ""
     """Text that belongs to the error, for example a difference."""
     run: str = ""
-    """The run that was interrupted."""
+    """The run that was interrupted, or failed."""
     resume: str = ""
     """The command that continues the run or the campaign."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from agentforge.cli import _options
 from agentforge.runs import resumption
-from agentforge.schema import MachineError
+from agentforge.schema import MachineError, RunResumed
 from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
@@ -187,3 +187,17 @@ def test_a_limit_is_an_option_or_a_setting(run: Run, home: Path, monkeypatch: py
     assert "limits: {'minutes': 30.0}" in run(*words).err
     assert "limits: {'minutes': 1.0, 'tokens': 9}" in run(*words, "--minutes", "1", "--tokens", "9").err
     assert "limits: {}" in run(*words[:3]).err
+
+
+def test_a_run_that_fails_says_how_to_continue(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resume(*_: Any, on_event: Any, **__: Any) -> NoReturn:
+        on_event(RunResumed(run="r", target="t", device="d"))
+        raise MachineError("the quota is used up", shown="in full")
+
+    monkeypatch.setattr(resumption, "resume", resume)
+    there = f"sqlite:///{home / 'other.db'}"
+    command = f"agentforge runs resume r -c database_url={there}"
+    words = ("runs", "resume", "r", "-c", f"database_url={there}")
+    error = {"error": "the quota is used up", "exit_code": 2, "shown": "in full", "run": "r"}
+    assert run(*words, "--json").json == {**error, "resume": command}
+    assert run(*words).err.endswith(f"agentforge: the quota is used up\nin full\ncontinue with: {command}\n")
