@@ -70,6 +70,15 @@ def is_artifact(folder: Path) -> bool:
     return isinstance(plan, dict) and any(keys <= plan.keys() for keys in _PLANS)
 
 
+def only_a_kernel(folder: Path) -> str:
+    """What to do with a folder of a run that began with a kernel, in a sentence; empty for other folders."""
+    there = all((folder / name).is_file() for name in ("plan.json", "reference.py"))
+    if not there or (folder / "report.json").exists():
+        return ""
+    command = f"agentforge verify {folder / 'reference.py'} {folder}"
+    return f"{folder} has a kernel, not a model: judge it with `{command}`"
+
+
 def _swap(scratch: Path, folder: Path) -> None:
     """Replace `folder` with `scratch`; the old content is deleted only after the new one is in place."""
     if folder.exists():

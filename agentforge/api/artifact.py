@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentforge.schema import MachineError, TargetError, UsageError, content_hash, expanded
+from agentforge.whole_file import only_a_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +27,7 @@ def load(path: str | os.PathLike[str]) -> LoadedArtifact:
         path: the artifact's folder, with `plan.json`.
 
     Raises:
-        UsageError: there is no artifact.
+        UsageError: there is no artifact, or it is that of a run which began with a kernel.
 
     Example:
         >>> fast = agentforge.load("artifact").optimize(model)
@@ -50,7 +51,8 @@ class LoadedArtifact:
             self.report: dict[str, Any] = json.loads((self.path / "report.json").read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
-                f"{path} is no artifact: give the folder with plan.json and report.json that a run wrote"
+                only_a_kernel(path)
+                or f"{path} is no artifact: give the folder with plan.json and report.json that a run wrote"
             ) from error
         self._package = _import(self.path)
 

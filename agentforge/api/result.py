@@ -154,6 +154,11 @@ class Result:
         Raises:
             UsageError: the run has written no artifact of a model.
         """
+        if self.artifact is None and self.finished:
+            raise UsageError(
+                f"run {self.run} has no artifact, because {self.report.headline.rstrip('.')}: search on "
+                f"under new limits, for example agentforge.resume({self.run!r}, minutes=10)"
+            )
         if self.artifact is None:
             raise UsageError(f"run {self.run} has no artifact: go on with agentforge.resume({self.run!r})")
         return load(self.artifact)

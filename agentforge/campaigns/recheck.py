@@ -29,6 +29,7 @@ from agentforge.stitch.precision import permitted
 from agentforge.stitch.proof import seen_runs
 from agentforge.stitch.sources import FOLDER
 from agentforge.stitch.trial import NOISE
+from agentforge.whole_file import only_a_kernel
 
 
 class Recheck(FrozenModel):
@@ -103,9 +104,7 @@ def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | 
     Raises:
         UsageError: the folder is no artifact.
     """
-    if _is_kernel(folder):
-        command = f"agentforge verify {folder / 'reference.py'} {folder}"
-        sentence = f"{folder} has a kernel, not a model: judge it with `{command}`"
+    if sentence := only_a_kernel(folder):
         return Recheck(artifact=str(folder), sentence=sentence)
     plan, made, definition = _read(folder)
     bare = as_made(Recheck(artifact=str(folder), mode=str(plan.get("mode", ""))), made)
@@ -163,14 +162,8 @@ def check_artifact(folder: Path) -> None:
     Raises:
         UsageError: it lacks a file, or one has a wrong content.
     """
-    if not _is_kernel(folder):
+    if not only_a_kernel(folder):
         _read(folder)
-
-
-def _is_kernel(folder: Path) -> bool:
-    """Whether a run that began with a kernel wrote the folder: its plan is the verdict."""
-    there = all((folder / name).is_file() for name in ("plan.json", "reference.py"))
-    return there and not (folder / "report.json").exists()
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], Made, Definition]:

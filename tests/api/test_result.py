@@ -15,16 +15,17 @@ import pytest
 import torch
 from torch import nn
 
+from agentforge.analysis import Report
 from agentforge.api.artifact import load, twin
 from agentforge.api.metric import _kept
 from agentforge.api.progress import Notebook, in_notebook, view_for
-from agentforge.api.result import Speedup, Speedups, speedups
+from agentforge.api.result import Result, Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
 from agentforge.api.verify import verify
-from agentforge.schema import Bottleneck, IntentWritten, Interval, MachineError, UsageError
+from agentforge.schema import Bottleneck, IntentWritten, Interval, MachineError, RunStatus, UsageError
 from agentforge.views.live import Lines, View
-from tests.store.nouns import bottleneck, evaluation
+from tests.store.nouns import bottleneck, evaluation, run, target
 
 
 def test_a_speedup_prints_with_interval_and_evidence() -> None:
@@ -124,6 +125,25 @@ def test_what_an_artifact_cannot_optimize_is_one_of_our_errors(tmp_path: Path) -
         load(tmp_path).optimize(nn.Linear(1, 1))
     with pytest.raises(UsageError, match="there is no such user"):
         load("~no-such-user/artifact")
+
+
+def test_the_folder_of_a_kernel_is_no_artifact_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"solution": "s", "evidence": "verified"}')
+    (tmp_path / "reference.py").touch()
+    with pytest.raises(
+        UsageError, match=r"has a kernel, not a model: judge it with `agentforge verify .*ref"
+    ):
+        load(tmp_path)
+
+
+def test_a_run_without_an_artifact_says_why() -> None:
+    why = "nothing was verified faster than the reference"
+    finished = Report(run=run("r", status=RunStatus.FINISHED), summary=why)
+    with pytest.raises(UsageError, match=rf"because {why}: search on .* agentforge\.resume\('r', minutes="):
+        Result(finished, target(), None).load()
+    stopped = Report(run=run("r", status=RunStatus.INTERRUPTED))
+    with pytest.raises(UsageError, match=r"no artifact: go on with agentforge\.resume\('r'\)"):
+        Result(stopped, target(), None).load()
 
 
 def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
