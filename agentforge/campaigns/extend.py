@@ -78,7 +78,7 @@ def extend(
         more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
         raise UsageError(
             f"campaign {name} has items left: {', '.join(left[:_NAMED])}{more}: run "
-            f"`agentforge campaign resume {name}` first"
+            f"`agentforge campaign resume {name}{store.options}` first"
         )
     shares = _shares(report.campaign)
     if dollars < math.inf and math.inf in shares.values():
@@ -152,7 +152,7 @@ def _check_texts(store: Store, campaign: Campaign, wanted: Collection[str]) -> N
     if bare and Campaign.hash_of(problems) != campaign.problems_hash:  # else their targets are no files
         raise UsageError(
             f"campaign {campaign.name} was imported without the text of {bare[0]}: run "
-            "`agentforge campaign import FILE --suite SUITE` first"
+            f"`agentforge campaign import FILE --suite SUITE{store.options}` first"
         )
 
 

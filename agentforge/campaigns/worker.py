@@ -182,9 +182,9 @@ class Worker:
             while item is not None:
                 item = self._carry_out(item, heartbeat)
             progress = self._patiently(lambda: self._store.campaign_progress(name))
-            state = self._patiently(lambda: self._store.get_campaign(name)).state
-            if state is CampaignState.PAUSED:
-                self._tell(f"campaign {name} is paused; continue it with: agentforge campaign resume {name}")
+            if self._patiently(lambda: self._store.get_campaign(name)).state is CampaignState.PAUSED:
+                command = f"agentforge campaign resume {name}{self._store.options}"
+                self._tell(f"campaign {name} is paused; continue it with: {command}")
                 return
             if progress.finished:
                 return

@@ -298,7 +298,9 @@ def store(overrides: Sequence[str] | None, *, create: bool = True) -> Store:
     """The database of the settings; the caller closes it."""
     from agentforge.store import Store
 
-    return Store(settings(overrides).url, create=create)
+    opened = Store(settings(overrides).url, create=create)
+    opened.options = same_database(overrides)
+    return opened
 
 
 def settings(overrides: Sequence[str] | None, **changes: Any) -> Settings:

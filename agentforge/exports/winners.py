@@ -24,9 +24,8 @@ def winners_of_run(store: Store, run: str) -> tuple[WinningKernel, ...]:
     result = store.get_record(found.id, StitchResult)
     profile = store.get_profile(found.id)
     if result is None:
-        raise UsageError(
-            f"run {found.id} has no result yet: finish it with agentforge runs resume {found.id}"
-        )
+        command = f"agentforge runs resume {found.id}{store.options}"
+        raise UsageError(f"run {found.id} has no result yet: finish it with {command}")
     alone = result.mode == "kernel"  # no part of a model, so its calls were not counted
     won = {d: s for d, s in result.chosen.items() if alone or d in result.calls}
     if not won or not result.mode.startswith("kernel"):

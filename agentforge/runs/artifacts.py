@@ -37,9 +37,8 @@ def fetch_artifact(store: Store, run: str, folder: Path, *, cache: Path) -> Stit
     found = store.get_run(run)
     result = store.get_record(found.id, StitchResult)
     if result is None:
-        raise UsageError(
-            f"run {found.id} has no result yet: finish it with agentforge runs resume {found.id}"
-        )
+        command = f"agentforge runs resume {found.id}{store.options}"
+        raise UsageError(f"run {found.id} has no result yet: finish it with {command}")
     if result.solution is None:
         raise UsageError(f"run {found.id} has no artifact ({result.summary}): choose another run")
     target, solution = store.get_target(found.target), store.get_solution(result.solution)

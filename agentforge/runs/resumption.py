@@ -47,7 +47,7 @@ def resume(
             if out is not None and str(out.absolute()) != run.artifact:
                 raise UsageError(
                     f"run {run.id} is finished: write its artifact with "
-                    f"agentforge runs artifact {run.id} {out}, or give new limits to search on"
+                    f"agentforge runs artifact {run.id} {out}{store.options}, or give new limits to search on"
                 )
             return build_report(store, run.id)
         kept = store.get_record(run.id, RunSettings)

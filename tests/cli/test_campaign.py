@@ -213,6 +213,21 @@ def test_a_campaign_moves_to_another_database(run: Run, queued: str, home: Path,
     assert run("campaign", "resume", "night", "--workers", "0", "-c", there).code == 0
 
 
+def test_a_command_that_a_message_names_leads_to_the_same_database(
+    run: Run, queued: str, tmp_path: Path
+) -> None:
+    there = f"database_url=sqlite:///{tmp_path / 'there.db'}"
+    here, begin = ("-c", there), ("campaign", "start", queued, "--name", "day", "--workers", "0", "--yes")
+    resume = f"`agentforge campaign resume day -c {there}`"
+    assert f"`agentforge campaign work day -c {there}`" in run(*begin, *here).err
+    assert resume in run(*begin, *here, "--minutes", "9").err
+    assert resume in run("campaign", "extend", "day", "--minutes", "9", *here).err
+    assert f"`agentforge campaign list -c {there}`" in run("campaign", "status", "night", *here).err
+    assert run("campaign", "pause", "day", *here).code == 0
+    assert resume in run(*begin, *here).err
+    assert resume.strip("`") in run("campaign", "work", "day", *here).err
+
+
 def test_an_export_says_what_its_suite_refuses(
     run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

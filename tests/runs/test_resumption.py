@@ -80,6 +80,9 @@ def test_a_finished_run_is_not_written_to_another_folder(
     store.update_run(run.id, status=RunStatus.FINISHED, artifact=str(made))
     with pytest.raises(UsageError, match=f"agentforge runs artifact {run.id} {other}"):
         resume(run.id, settings, out=other)
+    store.options = " -c home=/a/b"
+    with pytest.raises(UsageError, match=f"agentforge runs artifact {run.id} {other} -c home=/a/b, or give"):
+        resume(run.id, settings, out=other, store=store)
     assert not other.exists()
     assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
 

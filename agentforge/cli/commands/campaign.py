@@ -131,10 +131,10 @@ def start(
             if known.state is CampaignState.PAUSED:
                 raise UsageError(
                     f"campaign {known.name} is paused: continue it with `agentforge campaign resume "
-                    f"{known.name}`"
+                    f"{known.name}{store.options}`"
                 )
         else:
-            _print.aside(_said(campaign, most(campaign, workers), workers))
+            _print.aside(_said(campaign, most(campaign, workers), workers, store.options))
             if not yes:
                 if json:
                     raise UsageError("--json asks no question: add --yes to begin")
@@ -148,14 +148,18 @@ def start(
     _campaign_work.work(campaign.name, workers, config, actors, as_json=json)
 
 
-def _said(campaign: Campaign, limits: Most, workers: int) -> str:
-    """What the campaign can cost at most and how long it can take."""
+def _said(campaign: Campaign, limits: Most, workers: int, options: str) -> str:
+    """What the campaign can cost at most and how long it can take.
+
+    Args:
+        options: of a command that finds the same database.
+    """
     dollars = "any amount of dollars (--dollars limits it)"
     if limits.dollars is not None:
         dollars = f"{limits.dollars:g} dollars"
     where, alone = f"on {workers} worker{'' if workers == 1 else 's'}", ""
     if not workers:
-        where = f"for the workers that you start with `agentforge campaign work {campaign.name}`"
+        where = f"for the workers that you start with `agentforge campaign work {campaign.name}{options}`"
         alone = " with one worker"
     searching = f"; the search budgets are {_text.seconds(limits.budget_s)} of it" if limits.budget_s else ""
     return (

@@ -172,11 +172,12 @@ def resume_run(
 
     settings = _options.settings(config)
     given = named_limits(settings, (option.partition("=")[0] for option in config or ())) | limits.given()
-    follow(
-        lambda on_event: resume(run, settings, limits=given, out=out, on_event=on_event),
-        config,
-        as_json=json,
-    )
+    with _options.store(config) as store:
+        follow(
+            lambda on_event: resume(run, settings, limits=given, out=out, on_event=on_event, store=store),
+            config,
+            as_json=json,
+        )
 
 
 def _evaluation(store: Store, attempt: Attempt) -> Evaluation | None:

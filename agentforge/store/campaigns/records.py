@@ -91,6 +91,8 @@ class CampaignRecords:
     """Campaigns by name."""
 
     _db: Database
+    options = ""
+    """What a command that a message names needs after it to find this database."""
 
     def create_campaign(self, campaign: Campaign, problems: Sequence[SuiteProblem]) -> bool:
         """Keep a new campaign with an item for each problem and arm, in this order.
@@ -156,8 +158,7 @@ class CampaignRecords:
                 place = (ProblemRow.campaign == campaign.name, ProblemRow.id == problem.id)
                 session.execute(update(ProblemRow).where(*place).values(body=problem.model_dump_json()))
 
-    @staticmethod
-    def _refuse_another(campaign: Campaign, there: Campaign) -> None:
+    def _refuse_another(self, campaign: Campaign, there: Campaign) -> None:
         for name in Campaign.model_fields:
             own, other = getattr(campaign, name), getattr(there, name)
             if name == "device" and "auto" in (own, other):
@@ -166,12 +167,12 @@ class CampaignRecords:
                 what = "problems" if name == "problems_hash" else name
                 raise UsageError(
                     f"campaign {campaign.name!r} exists with other {what}: choose another --name, or "
-                    f"continue it with `agentforge campaign resume {campaign.name}`"
+                    f"continue it with `agentforge campaign resume {campaign.name}{self.options}`"
                 )
 
-    @staticmethod
-    def _unknown(name: str) -> UsageError:
-        return UsageError(f"there is no campaign {name!r}: `agentforge campaign list` shows them all")
+    def _unknown(self, name: str) -> UsageError:
+        command = f"agentforge campaign list{self.options}"
+        return UsageError(f"there is no campaign {name!r}: `{command}` shows them all")
 
     def find_campaign(self, name: str) -> Campaign | None:
         """The campaign of this name; None if there is none."""
