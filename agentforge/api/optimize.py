@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import expanded
 
+from .arguments import naming_arguments
 from .metric import Metric, permission_for
 from .progress import Progress, view_for
 from .result import Result
@@ -34,6 +35,7 @@ class RunInterrupted(KeyboardInterrupt):
         self.run = run
 
 
+@naming_arguments
 def optimize(
     model: torch.nn.Module | str | os.PathLike[str],
     example_inputs: Any = None,
@@ -146,6 +148,7 @@ def optimize(
     return _watched(run, chosen, on_event, progress)
 
 
+@naming_arguments
 def resume(
     run: str | Result,
     *,

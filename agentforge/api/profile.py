@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from .arguments import naming_arguments
 from .tables import Bottlenecks
 from .targets import as_target, load_settings, where_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agentforge.schema import Profile
 
 
+@naming_arguments
 def profile(
     model: torch.nn.Module | str | os.PathLike[str],
     example_inputs: Any = None,

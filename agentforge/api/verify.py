@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import Definition, Evaluation, Solution, expanded
 
+from .arguments import naming_arguments
 from .targets import load_settings
 
 if TYPE_CHECKING:
     from agentforge.config import Settings
 
 
+@naming_arguments
 def verify(
     reference: str | os.PathLike[str] | Definition,
     candidate: str | os.PathLike[str] | Solution,

@@ -111,8 +111,8 @@ def test_a_metric_that_fails_with_the_original_model_ends_the_run_before_its_pro
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"allow": "bf16"}, "--allow bf16 --metric metric.py:accuracy --bound 0.5%"),
-        ({"metric": lambda model: 1.0}, "go with --allow"),
+        ({"allow": "bf16"}, "`allow` bf16 `metric` metric.py:accuracy `bound` 0.5%"),
+        ({"metric": lambda model: 1.0}, "go with `allow`"),
         ({"allow": "bf16", "metric": 3, "bound": 1}, "not a int"),
         ({"allow": "bf16", "metric": lambda model: 1.0}, "a metric of yours and a bound"),
         ({"allow": "bf16", "metric": lambda model: 1.0, "bound": "x"}, "not 'x'"),
@@ -132,7 +132,7 @@ def test_python_says_the_same(settings: Settings, options: Mapping[str, Any], sa
         ("net", None, {"generate": "prompt=2"}, "does not read"),
         ("net", None, {"generate": "prompt=2,new=2"}, "goes with a causal language model"),
         ("missing.py", None, {}, "does not exist"),
-        ("net", "x", {"shapes": "batch=1..4", "allow": "bf16", "metric": abs, "bound": 1}, "--shapes do not"),
+        ("net", "x", {"shapes": "batch=1..4", "allow": "bf16", "metric": abs, "bound": 1}, "`shapes` do not"),
     ],
 )
 def test_python_says_what_cannot_work_before_anything_is_loaded(
