@@ -29,8 +29,10 @@ def doctor(
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
-    """Check what this machine can do and how to install missing parts. Exit code 2 if something vital
-    is."""
+    """Check what this machine can do and how to install missing parts.
+
+    Exit code 2 if something vital is missing, or with --gpu if kernels cannot be judged on it.
+    """
     if gpu:
         _climb(_options.settings(config), json)
         return

@@ -35,8 +35,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Judge one candidate: check its outputs against the reference, then time it.
 
-        Exit codes: 0 verified (with --level quick: passed), 1 verdict against the candidate, 2 bad
-        usage, 3 the referee itself failed.
+        Exit codes: 0 verified (with --level quick: passed and not suspicious), 1 a verdict against the
+        candidate, or not verified, 2 bad usage or something is missing, 3 the referee itself failed.
         """
         from agentforge.runs import verify
 
