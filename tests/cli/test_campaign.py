@@ -263,6 +263,7 @@ def test_an_export_says_what_its_suite_refuses(
         (("start", "SUITE", "--only", "x*"), "choose another pattern"),
         (("start", "SUITE", "--arm", "base"), "write NAME:playbook"),
         (("start", "SUITE", "--name", "a b"), "is no name"),
+        (("start", "SUITE", "-c", "search.coder=openai:m"), "name the model with --arm NAME:llm:"),
         (("status", "day"), "there is no campaign 'day'"),
         (("work", "day"), "there is no campaign 'day'"),
         (("resume", "day"), "there is no campaign 'day'"),

@@ -15,6 +15,8 @@ from .. import _campaign_work, _options
 from . import campaign_views
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentforge.campaigns.start import Most
     from agentforge.schema import Campaign
 
@@ -39,6 +41,8 @@ Gpus = Annotated[
     ),
 ]
 
+_OF_ARMS = ("search.planner", "search.coder", "search.judge")
+"""Settings that each arm decides."""
 _MOST_LEVELS = 100
 """Levels of a suite that a range may name."""
 
@@ -108,6 +112,7 @@ def start(
     """
     limits = {"budget__minutes": minutes, "budget__attempts": attempts}
     settings = _options.settings(config, **limits)
+    _check_roles(config or ())
     actors = _campaign_work.ray_actors(executor, cpus, gpus)
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
@@ -146,6 +151,22 @@ def start(
         if not store.create_campaign(campaign, problems):
             _print.aside(f"campaign {campaign.name} exists: it goes on")
     _campaign_work.work(campaign.name, workers, config, actors, as_json=json)
+
+
+def _check_roles(config: Sequence[str]) -> None:
+    """Refuse settings that the arms decide.
+
+    Raises:
+        UsageError: one is given.
+    """
+    from agentforge.schema import UsageError
+
+    for override in config:
+        if override.partition("=")[0] in _OF_ARMS:
+            raise UsageError(
+                f"-c {override} has no effect in a campaign, because the agent of an arm plans, writes and "
+                "judges: name the model with --arm NAME:llm:PROVIDER:MODEL"
+            )
 
 
 def _said(campaign: Campaign, limits: Most, workers: int, options: str) -> str:
