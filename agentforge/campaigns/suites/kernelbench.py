@@ -70,8 +70,8 @@ def _cached(selection: Selection) -> Iterator[SuiteProblem]:
     ]
     if not snapshots:
         raise UsageError(
-            f"{cache} has no data set of KernelBench: run `hf download --repo-type dataset "
-            "ScalingIntelligence/KernelBench`, or name a folder"
+            f"{cache} has no data set of KernelBench: run {pip_install('hf,suites')}, then "
+            "`hf download --repo-type dataset ScalingIntelligence/KernelBench`, or name a folder"
         )
     try:
         from pyarrow import parquet

@@ -73,7 +73,7 @@ class TestKernelBench(SuiteContract):
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-        with pytest.raises(UsageError, match="has no data set of KernelBench: run `hf download"):
+        with pytest.raises(UsageError, match=r"run pip install '\.\[hf,suites\]' .*, then `hf download"):
             selected(self.open("hf"), Selection())
         data = tmp_path / "datasets--ScalingIntelligence--KernelBench" / "snapshots" / "abc" / "data"
         data.mkdir(parents=True)
