@@ -1,6 +1,7 @@
 """Pages name files that exist, and the generated reference has every command, setting and record."""
 
 import re
+import tomllib
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -90,3 +91,9 @@ def test_the_generated_reference_is_complete() -> None:
     events = "\n".join(docs_reference.events_page())
     assert "| `run.failed` | An error stopped the run; it can be resumed | `error` |" in events
     assert all(f"| `{event.model_fields['kind'].default}` |" in events for event in EVENTS)
+
+
+def test_the_quickstart_lists_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    table = re.findall(r"^\| `.+", (ROOT / "docs" / "quickstart.md").read_text(), re.MULTILINE)
+    assert not extras.keys() - set(re.findall(r"`(\w+)`", "\n".join(table)))
