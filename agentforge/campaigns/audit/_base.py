@@ -106,6 +106,8 @@ def read_submissions(
         raise UsageError(f"{place} does not exist: name the folder or file with the kernels to audit")
     reader = _reader(place, layout)
     found = [one for one in reader.submissions(place, problems, scratch) if fnmatch(one.id, only)]
+    if not found and only == "*":
+        raise UsageError(f"{place} has no submission: name the folder or file with the kernels to audit")
     if not found:
         raise UsageError(f"{place} has no submission that fits --only {only!r}: choose another pattern")
     seen: set[str] = set()

@@ -107,6 +107,8 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
             identifier that is no relative path.
     """
     found = tuple(problem for problem in suite.problems(selection) if selection.wants(problem))
+    if not found and selection.only == "*":
+        raise UsageError("the suite has no problem: name the place of another one")
     if not found:
         raise UsageError(f"no problem of the suite fits --only {selection.only!r}: choose another pattern")
     seen: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -344,6 +345,13 @@ class TestGpuMode(LayoutContract):
         place, _ = self.good(tmp_path)
         with pytest.raises(UsageError, match=r"no task\.yml: name the task's folder with --problems DIR"):
             read_submissions(place / "right.py", scratch=tmp_path)
+
+
+def test_an_empty_place_blames_no_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = SimpleNamespace(name="empty", submissions=lambda *_: ())
+    monkeypatch.setattr("agentforge.campaigns.audit._base._reader", lambda *_: reader)
+    with pytest.raises(UsageError, match=f"^{tmp_path} has no submission: name the folder or file"):
+        read_submissions(tmp_path, scratch=tmp_path)
 
 
 def test_a_place_without_a_layout_is_one_sentence(tmp_path: Path) -> None:

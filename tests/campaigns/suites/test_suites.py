@@ -32,6 +32,13 @@ def test_a_name_that_is_not_utf_8_is_refused_with_a_sentence(tmp_path: Path) -> 
     assert odd.unsupported == r"the name odd_\udcff.py is not UTF-8: rename the file or leave it out"
 
 
+def test_an_empty_suite_blames_no_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = open_suite(f"folder:{tmp_path}")
+    monkeypatch.setattr(suite, "problems", lambda _: ())
+    with pytest.raises(UsageError, match=r"^the suite has no problem: name the place of another one$"):
+        selected(suite, Selection())
+
+
 class TestKernelBench(SuiteContract):
     name = "kernelbench"
 
