@@ -91,7 +91,8 @@ def start(
         float | None,
         typer.Option(
             "--limit-minutes",
-            help="Most minutes of wall time for one problem. Default: 10 minutes plus 3 times --minutes.",
+            help="Most minutes of wall time for one problem. Default: 10 plus 3 times those of its search: "
+            "--minutes, else 1.25, or 10 if only --attempts is given.",
         ),
     ] = None,
     workers: Workers = 1,
