@@ -103,7 +103,7 @@ def error_line(output: str) -> str:
 
 
 def find_ncu() -> str | None:
-    """Path of `ncu`: on PATH, in $NCU, or in the toolkit's folders (newest version first)."""
+    """Path of `ncu`: $NCU, else on PATH, else in the toolkit's folders (newest version first)."""
     named = os.environ.get("NCU")
     if named:
         return named if os.access(named, os.X_OK) else None
