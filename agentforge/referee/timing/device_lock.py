@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,8 @@ from agentforge.schema import TimeEnded
 
 WAITING = "waiting for another process that measures"
 _PAUSE_S = 0.05
+_MAKING_S = 0.1
+"""Seconds for which another user may have what it makes here for itself."""
 _MACHINE = "agentforge-locks"
 """Folder of the locks of all users and homes, in the machine's temporary folder."""
 
@@ -41,13 +44,12 @@ def device_lock(
     Raises:
         TimeEnded: another process has the lock until then.
     """
-    cache.mkdir(parents=True, exist_ok=True)
     waited = False
     with ExitStack() as held:
 
-        def take(path: Path) -> None:
+        def take(made: Callable[[], Path]) -> None:
             nonlocal waited
-            while (file := _taken(path)) is None:
+            while (file := _taken(path := made() / f"{name}.lock")) is None:
                 if until is not None and time.monotonic() > until:
                     raise TimeEnded(
                         f"the run's time ended while another process held {path}: end that one, or let it "
@@ -59,10 +61,15 @@ def device_lock(
                 time.sleep(_PAUSE_S)
             held.callback(os.close, file)
 
-        take(cache.resolve() / f"{name}.lock")
+        take(partial(_folder, cache))
         with suppress(OSError):  # something of another user is in the way
-            take(_machine_folder() / f"{name}.lock")
+            take(_machine_folder)
         yield
+
+
+def _folder(cache: Path) -> Path:
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache.resolve()
 
 
 def _machine_folder() -> Path:
@@ -103,15 +110,29 @@ def _opened(path: Path) -> int:
 
 def _taken(path: Path) -> int | None:
     """Descriptor with the lock; None if another process has it, or the file was removed meanwhile."""
-    file = _opened(path)
+    file = None
     with suppress(BlockingIOError, FileNotFoundError):
+        file = _patiently(path)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(file), path.lstat()):
             with suppress(OSError):
                 os.utime(file)  # programs that clear temporary folders remove old files
             return file
-    os.close(file)
+    if file is not None:
+        os.close(file)
     return None
+
+
+def _patiently(path: Path) -> int:
+    """`_opened`. Between `mkdir` and `chmod` of another user, the folder is closed; so is a new file."""
+    until = time.monotonic() + _MAKING_S
+    while True:
+        try:
+            return _opened(path)
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 @contextmanager

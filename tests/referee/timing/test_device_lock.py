@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.referee.timing import device_lock as locks
 from agentforge.referee.timing.device_lock import WAITING, device_lock
 from agentforge.schema import TimeEnded
 
@@ -54,6 +56,37 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(machine: Path, tmp_path: Pa
         (machine / "cpu.timing.lock").unlink()
         with device_lock(tmp_path / "b"):
             assert taken_elsewhere(tmp_path / "c")
+
+
+@pytest.mark.parametrize(("failures", "waits"), [(2, True), (1000, False)])
+def test_what_another_user_makes_right_now_is_tried_again(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, waits: bool
+) -> None:
+    opened, left = locks._opened, [failures]
+
+    def closed(path: Path) -> int:
+        if path.parent == machine and left[0]:
+            left[0] -= 1
+            raise PermissionError(f"{path} has no mode yet")
+        return opened(path)
+
+    with device_lock(tmp_path / "a"):
+        monkeypatch.setattr(locks, "_opened", closed)
+        begin = time.monotonic()
+        assert taken_elsewhere(tmp_path / "b") is waits
+        assert time.monotonic() - begin < 20
+
+
+def test_a_cache_that_is_removed_while_one_waits_is_made_anew(machine: Path, tmp_path: Path) -> None:
+    machine.touch()  # only the lock of the home is left
+    home = tmp_path / "a"
+
+    def remove(text: str) -> None:
+        assert text == WAITING
+        shutil.rmtree(home)
+
+    with device_lock(home), device_lock(home, until=time.monotonic() + 20, progress=remove):
+        assert taken_elsewhere(home)
 
 
 @pytest.mark.parametrize("way", ["link to a folder", "link to a file", "file", "pipe"])
