@@ -313,9 +313,15 @@ def worker_name(pid: int) -> str:
 
 
 def _lives_here(worker: str) -> bool:
-    """Whether it is a process of this machine that has not ended. A later one with its number is another."""
-    pid = worker.rpartition(":")[2].partition(".")[0]
-    return pid.isdecimal() and process_start(int(pid)) is not None and worker_name(int(pid)) == worker
+    """Whether it is a process of this machine that has not ended. A later one with its number is another.
+
+    An earlier version gives no start: then any process with the number counts.
+    """
+    pid, _, start = worker.rpartition(":")[2].partition(".")
+    if not pid.isdecimal() or process_start(int(pid)) is None:
+        return False
+    name = worker_name(int(pid))
+    return worker == (name if start else name.rpartition(".")[0])
 
 
 def _kept(words: str) -> str:

@@ -275,6 +275,15 @@ def test_another_process_with_the_number_of_a_dead_worker_keeps_nothing(store: S
         process.kill()
 
 
+def test_a_living_worker_of_an_earlier_version_keeps_its_item(store: Store) -> None:
+    store.create_campaign(*campaign())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        take(store, worker_name(process.pid).rpartition(".")[0], lease_s=-1)
+        assert store.reap_items("night") == 0
+        process.kill()
+    assert store.reap_items("night") == 1
+
+
 def test_an_item_that_is_given_back_for_a_reason_goes_behind_the_others(store: Store) -> None:
     store.create_campaign(*campaign(2))
     first = take(store)
