@@ -163,6 +163,8 @@ def resume(
 ) -> Result:
     """Go on with a run where it stopped. A finished run gives its result, or searches on under new limits.
 
+    If the proof of a finished run was cut short, that is repeated first.
+
     Args:
         run: identifier of the run, the beginning of it, or a result.
         model: the module that `result.model` shares its weights with, if it is not the one that this process

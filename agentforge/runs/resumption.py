@@ -10,7 +10,7 @@ from agentforge.config import Settings
 from agentforge.devices import with_threads
 from agentforge.ladder import find_device
 from agentforge.loop import OnEvent
-from agentforge.schema import RunSettings, RunStatus, UsageError
+from agentforge.schema import RunSettings, RunStatus, StitchResult, UsageError
 from agentforge.store import Store
 
 from .checks import check_minutes, check_permission, check_run
@@ -29,6 +29,8 @@ def resume(
 ) -> Report:
     """Continue a run where it stopped; a finished run is searched further only under new limits.
 
+    If its proof was cut short, that is repeated.
+
     Args:
         settings: those of search, referee and models that are not set explicitly are the run's own.
         limits: `minutes`, `attempts`, `dollars`, `tokens` that replace the run's own; None is no limit.
@@ -43,7 +45,8 @@ def resume(
     with store or Store(settings.url) as store:
         run = store.get_run(identifier)
         budget = limited(run.budget, limits or {})
-        if run.status is RunStatus.FINISHED and not limits:
+        made = store.get_record(run.id, StitchResult)
+        if run.status is RunStatus.FINISHED and not limits and not (made and made.cut_short):
             if out is not None and str(out.absolute()) != run.artifact:
                 raise UsageError(
                     f"run {run.id} is finished: write its artifact with "

@@ -24,6 +24,7 @@ from agentforge.schema import (
     RunKind,
     RunSettings,
     RunStatus,
+    StitchResult,
     UsageError,
 )
 from agentforge.store import Store
@@ -85,6 +86,24 @@ def test_a_finished_run_is_not_written_to_another_folder(
         resume(run.id, settings, out=other, store=store)
     assert not other.exists()
     assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
+
+
+def test_a_finished_run_whose_proof_was_cut_short_is_proven_again(
+    store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float] = []
+
+    def begin(pipeline: RunPipeline) -> None:
+        seen.append(pipeline.settings.referee.evaluation_timeout_s)
+
+    monkeypatch.setattr(PIPELINES[RunKind.KERNEL], "run", begin)
+    store.update_run(run.id, status=RunStatus.FINISHED)
+    longer = load_settings(["referee.evaluation_timeout_s=3600"]).referee
+    for cut_short in (True, False):
+        store.save_record(run.id, StitchResult(mode="eager", summary="eager is kept", cut_short=cut_short))
+        resume(run.id, settings.model_copy(update={"referee": longer}))
+        assert store.get_run(run.id).status is RunStatus.FINISHED
+    assert seen == [3600.0]
 
 
 def test_a_database_that_is_open_already_is_used(store: Store, run: Run, tmp_path: Path) -> None:
