@@ -21,18 +21,22 @@ from ..judging_code import judging_code
 class CachedEvaluator:
     """Returns an evaluation that is stored, if nothing differs; otherwise asks `evaluator` and stores it.
 
-    What a busy machine spoiled is asked for again, and once more at once if the referee itself failed.
+    What a busy machine spoiled is asked for again.
 
     Args:
         run_log: of the run; it knows which of other runs' evaluations may be taken.
         longer: evaluations may take longer now than when the run began: full ones that ended by their limit
             are asked for again.
+        again: ask once more if the referee itself failed; False if the caller does.
     """
 
-    def __init__(self, evaluator: Evaluator, run_log: RunLog, *, longer: bool = False) -> None:
+    def __init__(
+        self, evaluator: Evaluator, run_log: RunLog, *, longer: bool = False, again: bool = True
+    ) -> None:
         self._evaluator = evaluator
         self._run_log = run_log
         self._longer = longer
+        self._again = again
         self.spoiled = False
         """Whether the referee failed, or a busy machine or the limit of time spoiled a full evaluation."""
 
@@ -54,7 +58,8 @@ class CachedEvaluator:
 
     def _ask(self, request: EvaluationRequest, progress: OnStage | None) -> Evaluation:
         evaluation = self._evaluator.evaluate(request, progress=progress)
-        if evaluation.status is EvaluationStatus.HARNESS_ERROR:  # one hitch must not lose a variant
+        failed = evaluation.status is EvaluationStatus.HARNESS_ERROR
+        if failed and self._again:  # one hitch must not lose a variant
             evaluation = self._evaluator.evaluate(request, progress=progress)
         conditions = self._run_log.conditions(request.definition, request.workloads)
         self._run_log.put_evaluation(evaluation, conditions)

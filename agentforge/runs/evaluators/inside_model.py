@@ -51,7 +51,7 @@ class InsideModel(AroundReferee):
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.referee = referee
-        self._judge = CachedEvaluator(judge, run_log)
+        self._judge = CachedEvaluator(judge, run_log, again=False)  # `AttemptReferee` asks once more
         self._run_log = run_log
         self._target = target
         self._profile = profile

@@ -16,7 +16,18 @@ from agentforge.profiling import profile_target
 from agentforge.referee import EvaluationRequest, OnStage, Referee
 from agentforge.runs.evaluators.cached import CachedEvaluator
 from agentforge.runs.evaluators.inside_model import InsideModel, only_region
-from agentforge.schema import JUDGED, Attempt, Context, Evaluation, Level, Profile, Solution, Target
+from agentforge.schema import (
+    JUDGED,
+    Attempt,
+    Context,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Level,
+    Profile,
+    Solution,
+    Target,
+)
 from agentforge.stitch import stitch
 from agentforge.store import Store
 from agentforge.testing.language import make_solution
@@ -60,6 +71,20 @@ class Counting(SteadyReferee):
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         self.asked.append((request.level, request.definition.hash))
         return super().evaluate(request, progress=progress)
+
+
+class Failing:
+    """Fails a number of times, and then is the referee."""
+
+    def __init__(self, referee: Counting, failures: int) -> None:
+        self._referee = referee
+        self._left = failures
+
+    def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
+        found = self._referee.evaluate(request, progress=progress)
+        self._left -= 1
+        failed = {"status": EvaluationStatus.HARNESS_ERROR, "evidence": Evidence.UNVERIFIED}
+        return found.model_copy(update=failed) if self._left >= 0 else found
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +160,21 @@ def test_a_wrong_kernel_is_wrong_inside_the_model_too(
         found = inside.evaluate(request(profile, source, Level.FULL))
         assert found.passed is right
         assert found.definition == profile.bottlenecks[0].definition.hash
+
+
+@pytest.mark.parametrize("failures", [1, 9])
+def test_a_referee_that_fails_inside_the_model_is_asked_once_more(
+    target: Target, profile: Profile, referee: Counting, run_log: RunLog, failures: int
+) -> None:
+    region = profile.bottlenecks[0]
+    name, solution = region.definition.hash, request(profile, RMS_CPP, Level.FULL).solution
+    inside = InsideModel(referee, Failing(referee, failures), run_log, target, profile)
+    attempt = Attempt(id=run_log.attempt_id(1), run="run", bottleneck=name, number=1)
+    bottlenecks = {name: SearchedBottleneck(region, Context(op_type="norm"), 0.5)}
+    judge = AttemptReferee(bottlenecks, run_log, inside)
+    found = judge.evaluate(run_log.with_solution(attempt, solution), Level.FULL)[1]
+    assert found.verified is (failures == 1)
+    assert referee.asked == [(Level.FULL, target.definition.hash)] * 2
 
 
 def test_a_kernel_without_a_place_in_the_model_is_judged_alone(
