@@ -136,7 +136,7 @@ class Result:
         max_new_tokens)` decodes greedily, `model(input_ids, position, *model.new_cache())` is one step.
 
         Raises:
-            UsageError: the run has written no artifact of a model.
+            UsageError: the run has written no artifact of a model, or its live module's weights are gone.
         """
         artifact = self.load()
         if self._module is not None and self._target.generation:
@@ -144,7 +144,9 @@ class Result:
         if self._module is not None:
             return artifact.optimize(self._module)
         from agentforge.problems.kernelbench import load_problem
+        from agentforge.problems.live_weights import check_weights
 
+        check_weights(self._target)
         original = load_problem(self._target.definition).build(seed=0).to(self._target.device)
         return artifact.optimize(original, inplace=True)
 

@@ -24,6 +24,7 @@ from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger, Prices
 from agentforge.loop import Agents, BudgetMeter, OnEvent, RunLog
+from agentforge.problems.live_weights import check_weights
 from agentforge.schema import (
     Budget,
     LLMAnswered,
@@ -205,9 +206,11 @@ def opened(
         budget: takes the place of the run's own, unless that is None.
 
     Raises:
-        UsageError: the run began on another device, or another process works on it.
+        UsageError: the run began on another device, another process works on it, or the weights of its live
+            module are gone.
     """
     check_device(run, device)
+    check_weights(target := store.get_target(run.target))
     with store.lock_run(run.id), ExitStack() as stack:
         run = store.get_run(run.id) if budget is None else store.update_run(run.id, budget=budget)
         delivery = stack.enter_context(Delivery(run, settings.trackers, settings.tracker_options))
@@ -221,7 +224,7 @@ def opened(
             limit_s=settings.search.limit_s,
         )
         pipeline = PIPELINES[run.kind](
-            target=store.get_target(run.target),
+            target=target,
             run_log=run_log,
             meter=meter,
             settings=settings,

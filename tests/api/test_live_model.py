@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import resource
 import signal
 import subprocess
@@ -21,9 +22,11 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_no
 from torch.nn.utils.parametrize import is_parametrized
 
 from agentforge.api.artifact import load
-from agentforge.api.live_model import MOST_STRUCTURE_BYTES, check, draw_inputs, live_target, structure
+from agentforge.api.live_model import MOST_STRUCTURE_BYTES, _keep, check, draw_inputs, live_target, structure
+from agentforge.api.result import Result
 from agentforge.api.targets import as_target, live_module, load_settings, where_of
 from agentforge.problems.kernelbench import Problem, import_source, load_problem
+from agentforge.problems.live_weights import check_weights
 from agentforge.schema import Definition, MachineError, TargetError, UsageError
 from agentforge.stitch.artifact import write_artifact
 from agentforge.stitch.sources import local_modules
@@ -78,6 +81,30 @@ def test_without_the_file_of_weights_they_are_drawn(nets: ModuleType, tmp_path: 
     built.load_state_dict(model.state_dict())
     x = torch.randn(4, 16)
     assert torch.equal(built(x), model(x))
+
+
+def test_a_run_whose_weights_are_gone_is_refused(
+    nets: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = live_target(nets.Net().eval(), (torch.randn(4, 16),), "cpu", tmp_path)
+    check_weights(target)
+    (weights,) = (tmp_path / "live").iterdir()
+    weights.unlink()
+    with pytest.raises(UsageError, match=rf"{weights} cannot be read: give the model again"):
+        check_weights(target)
+    monkeypatch.setattr("agentforge.api.result.load", lambda folder: folder)
+    result = object.__new__(Result)
+    result.artifact, result._target, result._module = tmp_path, target, None
+    with pytest.raises(UsageError, match="give the model again"):
+        _ = result.model
+
+
+def test_weights_that_are_there_become_new(tmp_path: Path) -> None:
+    values = {"weight": torch.randn(4)}
+    path = _keep(values, tmp_path)
+    os.utime(path, (0, 0))
+    assert _keep(values, tmp_path) == path
+    assert path.stat().st_mtime > 0
 
 
 def test_a_weight_lies_in_memory_as_the_module_has_it(tmp_path: Path) -> None:

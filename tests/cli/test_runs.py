@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -159,12 +160,15 @@ def test_completion_upgrades_no_database(home: Path) -> None:
     assert (home / "agentforge.db").read_bytes() == before
 
 
-def test_weights_go_with_the_last_run_that_reads_them(run: Run, searched: Path) -> None:
+@pytest.fixture
+def weights(searched: Path) -> list[Path]:
+    """Files of two days ago that both runs read, that one reads, and that none reads."""
     live = searched / "live"
     live.mkdir()
     files = [live / f"{name}.pt" for name in ("both", "one", "none")]
     for file in files:
         file.touch()
+        os.utime(file, (then := file.stat().st_mtime - 2 * 24 * 3600, then))
     with Store(f"sqlite:///{searched / 'agentforge.db'}") as store:
         for name, read in (("run", files[:2]), ("other", files[:1])):
             source = "\n".join(f"_WEIGHTS = Path({str(file)!r})" for file in read)
@@ -172,10 +176,24 @@ def test_weights_go_with_the_last_run_that_reads_them(run: Run, searched: Path) 
             definition = target.definition.model_copy(update={"reference": source})
             key = store.save_target(target.model_copy(update={"definition": definition}))
             store.update_run(name, target=key)
+    return files
+
+
+def test_weights_go_with_the_last_run_that_reads_them(run: Run, weights: list[Path]) -> None:
     run("runs", "rm", "run")
-    assert [file.exists() for file in files] == [True, False, True]
+    assert [file.exists() for file in weights] == [True, False, True]
     run("runs", "rm", "other")
-    assert [file.exists() for file in files] == [False, False, True]  # nothing is known of the last one
+    assert [file.exists() for file in weights] == [False, False, True]  # nothing is known of the last one
+
+
+def test_weights_stay_that_a_run_may_need_which_is_not_in_the_database(
+    run: Run, searched: Path, weights: list[Path]
+) -> None:
+    weights[0].touch()  # as a parallel `optimize` does
+    named = f"database_url=sqlite:///{searched / 'agentforge.db'}"
+    assert run("runs", "rm", "run", "-c", named).code == 0
+    assert run("runs", "rm", "other").code == 0
+    assert [file.exists() for file in weights] == [True, True, True]
 
 
 def test_a_limit_is_an_option_or_a_setting(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,15 @@ def created(store: Store, settings: Settings, device: DeviceSpec = CPU, out: Pat
     return create_run(store, found, device, kind=RunKind.KERNEL, out=out)
 
 
+def test_a_run_whose_live_module_has_no_weights_is_refused(store: Store, settings: Settings) -> None:
+    reference = "_WEIGHTS = Path('/nowhere/live/a.pt')\nclass Model: ..."
+    definition = nouns.target().definition.model_copy(update={"reference": reference})
+    target = nouns.target().model_copy(update={"definition": definition, "origin": "live:Net"})
+    run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+    with pytest.raises(UsageError, match=r"needs its weights, and /nowhere/live/a\.pt cannot be read"):
+        execute(store, run, settings, CPU, None, None)
+
+
 def test_a_new_run_has_its_kind_its_records_and_its_solutions(store: Store, settings: Settings) -> None:
     run = created(store, settings, out=Path("made"))
     stored = store.get_run(run.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT = "agentforge-run-1"
 """Names the layout of an exported run."""
+_DAY_S = 24 * 3600
+"""Age of a file of weights below which a run that is not in the database yet may need it."""
 
 
 def compare_runs(
@@ -134,6 +137,9 @@ def write_artifact(
 def delete_runs(store: Store, settings: Settings, runs: Collection[str]) -> None:
     """Remove runs from the database, their folders, and the weights of live modules that no other run names.
 
+    Weights stay if they are younger than a day, because a run may begin with them now, or if the database is
+    not the home's own, because runs in that one may read them.
+
     Raises:
         BusyError: a process works on one of them, and nothing was removed.
     """
@@ -147,9 +153,11 @@ def delete_runs(store: Store, settings: Settings, runs: Collection[str]) -> None
     for run in runs:
         store.delete_run(run)
         shutil.rmtree(settings.runs / run, ignore_errors=True)
-    if weights:
+    if weights and settings.database_url is None:
         for file in weights - _weights(store, store.list_runs(), weights):
-            file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if time.time() - file.stat().st_mtime > _DAY_S:
+                    file.unlink()
 
 
 def _weights(store: Store, runs: Iterable[Run], files: Collection[Path]) -> set[Path]:
@@ -169,7 +177,8 @@ def remove_runs(
 ) -> None:
     """Remove runs with their attempts, events, folders and weights; what was learned from them is kept.
 
-    An artifact that --out put elsewhere stays.
+    An artifact that --out put elsewhere stays. Weights stay if they are younger than a day, or if
+    database_url names the database.
     """
     settings = _options.settings(config)
     with _options.store(config, create=False) as store:
