@@ -19,7 +19,7 @@ from agentforge.store import Store
 
 from .allocator import Objective, Past, Prices, Visit, allocate
 from .report import ItemReport, build_report
-from .start import check_positive
+from .start import check_positive, check_served
 
 _NAMED = 5
 """Most items that a message names."""
@@ -63,7 +63,8 @@ def extend(
 
     Raises:
         UsageError: there is no such campaign or objective, an item still waits, there is no limit, dollars
-            cannot be limited, a price is infinite, or the campaign was imported without texts.
+            cannot be limited, a price is infinite, or the campaign was imported without texts, or without
+            who serves a model.
     """
     aim = Objective(objective)
     if not (seconds > 0 and dollars > 0 and min(seconds, dollars) < math.inf):
@@ -107,6 +108,7 @@ def extend(
         dollars=dollars,
     )
     _check_texts(store, report.campaign, {visit.problem for visit in visits})
+    check_served(report.campaign, (visit.arm for visit in visits))
     store.extend_items(name, Counter(visit.item for visit in visits))
     return Extension(
         campaign=name,
@@ -129,13 +131,15 @@ def retry(
         limit_minutes: wall time of an item from now on; None keeps the campaign's.
 
     Raises:
-        UsageError: there is no such campaign, it was imported without texts, or the limit is none.
+        UsageError: there is no such campaign, it was imported without texts or without who serves a model,
+            or the limit is none.
     """
     campaign = store.get_campaign(name)
     if limit_minutes is not None:
         check_positive("--limit-minutes", limit_minutes)
-    wanted = {item.problem for item in store.campaign_items(name) if item.state in states}
-    _check_texts(store, campaign, wanted)
+    wanted = [item for item in store.campaign_items(name) if item.state in states]
+    _check_texts(store, campaign, {item.problem for item in wanted})
+    check_served(campaign, (item.arm for item in wanted))
     if limit_minutes is not None:
         store.set_campaign_limit(name, 60 * limit_minutes)
     return store.retry_items(name, states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -21,6 +21,8 @@ from .suites import Selection, open_suite, selected
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a campaign or an arm may be called; the names of runs fit too."""
+HIDDEN = "//HOST"
+"""In the URL of a model of a published campaign, in the place of the machine that serves it."""
 _FIXED_S, _PER_BUDGET = 600.0, 3.0
 """The default limit of an item: time for loading, ceilings and stitching, and a multiple of its budget."""
 
@@ -135,6 +137,33 @@ def check_positive(option: str, value: float) -> None:
     """
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"{option} {value:g} is no limit: give a positive number")
+
+
+def check_version(campaign: Campaign) -> None:
+    """Refuse to add figures of another version to a campaign.
+
+    Raises:
+        UsageError: another version of AgentForge started it.
+    """
+    if campaign.version != __version__:
+        raise UsageError(
+            f"campaign {campaign.name} was started by agentforge {campaign.version}, and this is "
+            f"{__version__}: install {campaign.version} on this machine, or start a new campaign"
+        )
+
+
+def check_served(campaign: Campaign, arms: Iterable[str]) -> None:
+    """Refuse to work for some arms of a campaign that was imported from a published file.
+
+    Raises:
+        UsageError: the file does not say which machine serves the model of one of them.
+    """
+    cut = {arm.name for arm in campaign.arms if HIDDEN in arm.agent}.intersection(arms)
+    if cut:
+        raise UsageError(
+            f"the file of campaign {campaign.name} does not say which machine serves the model of arm "
+            f"{min(cut)}: export it with --solutions, and import that file"
+        )
 
 
 def most(campaign: Campaign, workers: int) -> Most:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
-from agentforge._version import __version__
 from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.ladder import find_device
@@ -21,7 +20,6 @@ from agentforge.runs.judging_code import judging_code
 from agentforge.schema import (
     AgentForgeError,
     BusyError,
-    Campaign,
     CampaignItem,
     CampaignState,
     HarnessError,
@@ -41,6 +39,7 @@ from agentforge.store.campaigns import worker_name
 
 from .claims import Claims
 from .faults import Faults
+from .start import check_served, check_version
 
 LEASE_S = 60.0
 """Seconds without a heartbeat after which a worker is taken for dead."""
@@ -136,7 +135,8 @@ class Worker:
         tell: receives one line for each item that ended, and one if other code began the campaign.
 
     Raises:
-        UsageError: there is no such campaign, or another version of AgentForge started it.
+        UsageError: there is no such campaign, another version of AgentForge started it, or it was imported
+            from a file that does not say who serves a model.
     """
 
     def __init__(
@@ -150,6 +150,7 @@ class Worker:
         self._claims = Claims(store, campaign, name, LEASE_S)
         self._faults = Faults(store, name)
         check_version(self._campaign)
+        check_served(self._campaign, (i.arm for i in store.campaign_items(campaign) if not i.state.over))
         if self._campaign.code not in ("", judging_code()):
             tell(
                 f"the code that judges here ({judging_code()}) is not that of the campaign's start "
@@ -350,19 +351,6 @@ class Worker:
             _ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear, serves=True, env=env
         )
         return str(found["headline"])
-
-
-def check_version(campaign: Campaign) -> None:
-    """Refuse to add figures of another version to a campaign.
-
-    Raises:
-        UsageError: another version of AgentForge started it.
-    """
-    if campaign.version != __version__:
-        raise UsageError(
-            f"campaign {campaign.name} was started by agentforge {campaign.version}, and this is "
-            f"{__version__}: install {campaign.version} on this machine, or start a new campaign"
-        )
 
 
 def check_disk(home: Path) -> None:

@@ -43,14 +43,12 @@ from agentforge.whole_file import whole_file
 
 from ..report import run_of
 from ..scores import has_kernels, result_speedup
-from ..start import NAME
+from ..start import HIDDEN, NAME
 from ..suites._base import is_id
 
 FORMAT, VERSION = "agentforge-campaign", 1
 _WHOLE = "all"
 """Key of all tries of an item in an old file."""
-HIDDEN = "//HOST"
-"""In the URL of a model, in the place of the machine that serves it."""
 _SERVER = re.compile(r"(?<=@)(https?:)//(?!localhost\b|127\.|\[::1\])[^/\s\"\\]+")
 """In a model's specification, the machine that serves it, unless that is the worker's own."""
 _DRIFT_S = 0.5

@@ -19,8 +19,9 @@ from agentforge.store import Store
 from agentforge.store.campaigns.records import ELSEWHERE
 
 from ..report import run_of, run_speedup
+from ..start import HIDDEN, check_served
 from ..suites import Selection, open_suite
-from .state import HIDDEN, ItemLine, ItemResult, State, published
+from .state import ItemLine, ItemResult, State, published
 
 _CUT = ("arms", "settings")
 """Fields of a campaign of which a file without solutions leaves out parts."""
@@ -63,13 +64,13 @@ def import_state(store: Store, state: State, suite: str | None) -> Imported:
         bare, theirs = published(known), published(state.campaign)
         kept |= {name: getattr(known, name) for name in _CUT if getattr(bare, name) == getattr(theirs, name)}
     campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place, **kept})
-    cut = {arm.name for arm in campaign.arms if HIDDEN in arm.agent}
-    cut &= {line.item.arm for line in state.items if not line.item.state.over}
-    if suite is not None and not known and cut:
-        raise UsageError(
-            f"campaign {campaign.name} is not over, and the file does not say which machine serves the model "
-            f"of arm {min(cut)}: export it with --solutions"
-        )
+    arms = campaign.arms
+    if "arms" in kept:  # the file may say what an earlier one hid
+        pairs = zip(arms, state.campaign.arms, strict=True)
+        arms = tuple(theirs if HIDDEN in ours.agent else ours for ours, theirs in pairs)
+    if suite is not None:
+        unfinished = (line.item.arm for line in state.items if not line.item.state.over)
+        check_served(campaign.model_copy(update={"arms": arms}), unfinished)
     problems = list({line.problem.id: line.problem for line in state.items}.values())
     whole = all(line.whole for line in state.items)
     if suite:
@@ -82,6 +83,8 @@ def import_state(store: Store, state: State, suite: str | None) -> Imported:
         if lacking or place != known.suite:  # it was imported without texts, or they are in another place
             store.restore_problems(campaign, problems if suite else lacking)
     store.create_campaign(campaign, problems)
+    if arms != campaign.arms:
+        store.set_campaign_arms(campaign.name, arms)
     found = {(item.problem, item.arm): item for item in store.campaign_items(campaign.name)}
     taken = left = 0
     for line in state.items:

@@ -115,9 +115,8 @@ def start(
     settings = _options.settings(config, **limits)
     _check_roles(config or ())
     actors = _campaign_work.ray_actors(executor, cpus, gpus)
-    from agentforge.campaigns.start import most, parse_arms, plan_campaign
+    from agentforge.campaigns.start import check_version, most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
-    from agentforge.campaigns.worker import check_version
     from agentforge.schema import CampaignState, UsageError
 
     campaign, problems = plan_campaign(
@@ -273,7 +272,7 @@ def resume(
     json: _options.Json = False,
 ) -> None:
     """Continue a campaign that was paused or interrupted."""
-    from agentforge.campaigns.worker import check_version
+    from agentforge.campaigns.start import check_version
     from agentforge.schema import CampaignState
 
     actors = _campaign_work.ray_actors(executor, cpus, gpus)

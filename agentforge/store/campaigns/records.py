@@ -12,6 +12,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from agentforge.schema import (
+    Arm,
     BusyError,
     Campaign,
     CampaignItem,
@@ -228,6 +229,10 @@ class CampaignRecords:
     def set_campaign_limit(self, name: str, seconds: float) -> Campaign:
         """The campaign with another limit of an item's wall time."""
         return self._with_changes(name, lambda _: {"limit_s": seconds})
+
+    def set_campaign_arms(self, name: str, arms: Sequence[Arm]) -> Campaign:
+        """The campaign with arms of the same names."""
+        return self._with_changes(name, lambda _: {"arms": tuple(arms)})
 
     def _with_changes(self, name: str, change: Callable[[Campaign], Mapping[str, object]]) -> Campaign:
         """The campaign with other values of its fields."""

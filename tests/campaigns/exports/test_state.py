@@ -19,6 +19,7 @@ from agentforge.campaigns.extend import extend, retry
 from agentforge.campaigns.item import _spent_by_others
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
+from agentforge.campaigns.worker import Worker
 from agentforge.config import Settings
 from agentforge.schema import (
     ArtifactReport,
@@ -128,6 +129,44 @@ def test_a_state_names_no_user_and_no_machine(tmp_path: Path, monkeypatch: pytes
             left = state.model_copy(update={"items": (waiting, *others)})
             import_state(third, left, f"folder:{tmp_path}")
         import_state(third, state, "")
+
+
+def test_a_file_with_solutions_says_who_serves_the_model_that_an_earlier_one_hid(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2)
+    store.end_item(store.campaign_items("kb")[2], TryOutcome.FAILED, "it does not build")
+    (arm,) = store.get_campaign("kb").arms
+    arms = (arm.model_copy(update={"agent": "openai:m@http://alice-gpu:8000/v1"}),)
+    store._with_changes("kb", lambda _: {"arms": arms})
+    bare, whole, place = tmp_path / "bare.gz", tmp_path / "whole.gz", f"kernelbench:{suite}"
+    export_state(store, "kb", bare, tmp_path)
+    export_state(store, "kb", whole, tmp_path, solutions=True)
+    state = read_state(bare)
+    (*lines, last) = state.items
+    waiting = last.model_copy(
+        update={"item": last.item.model_copy(update={"state": ItemState.WAITING}), "result": None}
+    )
+    with other(tmp_path) as there:
+        import_state(there, state, place)
+        assert there.get_campaign("kb").arms[0].agent == "openai:m@http://HOST/v1"
+
+        def left() -> None:
+            import_state(there, state.model_copy(update={"items": (*lines, waiting)}), place)
+
+        for refused in (lambda: extends(there), lambda: retries(there), left):
+            with pytest.raises(UsageError, match="serves the model of arm playbook: export it with --sol"):
+                refused()
+        Worker(there, "kb", tell=print)  # nothing is left
+        there.retry_items("kb", (ItemState.FAILED,))  # as an earlier version did
+        with pytest.raises(UsageError, match="serves the model of arm playbook: export it with --sol"):
+            Worker(there, "kb", tell=print)
+        import_state(there, read_state(whole), "")
+        assert there.get_campaign("kb").arms == arms
+        import_state(there, state, place)
+        assert there.get_campaign("kb").arms == arms
+        Worker(there, "kb", tell=print)
+        assert extends(there) == 2
 
 
 @pytest.mark.parametrize(
