@@ -142,8 +142,10 @@ def _with_text(suite: str, wanted: Mapping[str, str]) -> Iterator[SuiteProblem]:
     for identifier, content in wanted.items():
         problem = found.get(identifier)
         if problem is None or problem.hash != content:
-            what = "no problem" if problem is None else "another text of"
-            raise UsageError(f"{suite} has {what} {identifier}: name the suite that the campaign was over")
+            said = f"no problem {identifier}"
+            if problem is not None:
+                said = f"another text of {identifier}, or an older version of AgentForge made the campaign"
+            raise UsageError(f"{suite} has {said}: name the suite that the campaign was over")
         yield problem
 
 

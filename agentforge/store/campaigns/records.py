@@ -165,7 +165,9 @@ class CampaignRecords:
             if name == "device" and "auto" in (own, other):
                 continue
             if name not in ("state", "created", "code") and own != other:
-                what = "problems" if name == "problems_hash" else name
+                what = name
+                if name == "problems_hash":
+                    what = "problems, or was made by an older version of AgentForge"
                 raise UsageError(
                     f"campaign {campaign.name!r} exists with other {what}: choose another --name, or "
                     f"continue it with `agentforge campaign resume {campaign.name}{self.options}`"

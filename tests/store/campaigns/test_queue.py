@@ -102,7 +102,7 @@ def test_a_name_belongs_to_one_campaign(store: Store) -> None:
     assert store.get_campaign("night").code == ""
     with pytest.raises(UsageError, match="exists with other budget: choose another --name"):
         store.create_campaign(*campaign(budget=Budget(minutes=2)))
-    with pytest.raises(UsageError, match="exists with other problems"):
+    with pytest.raises(UsageError, match="exists with other problems, or was made by an older version"):
         store.create_campaign(*campaign(problems_hash="other"))
     with pytest.raises(UsageError, match="there is no campaign 'day'"):
         store.get_campaign("day")
