@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
 import subprocess
+import sysconfig
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,6 +35,11 @@ def tool_version(tool: str) -> str | None:
         if match := re.search(pattern, done.stdout):
             return match.group(1)
     return "unknown"
+
+
+def search_path() -> str:
+    """Where workers look for programs: the PATH, then the folder of this Python's programs, such as ninja."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")])
 
 
 def package_version(name: str) -> str | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from pathlib import Path
 
+from agentforge.devices.toolchain import search_path
 from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA
+from agentforge.languages.python.extensions import builds_at_import
 from agentforge.languages.python.language import write_checked
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution, pip_install
@@ -56,11 +60,20 @@ class Cuda:
 
         Args:
             device: kind of device that will run it; for `cpu` the emulator is used.
+
+        Raises:
+            MachineError: there is no compiler; or, for `cuda`, the file compiles when it is imported, and
+                torch would not find nvcc or ninja.
         """
         start = time.monotonic()
         compiler = compilers()
         if compiler is None and not compiler_version():
             raise MachineError(f"no CUDA compiler and no C++ compiler found; {_INSTALL}")
+        if device == "cuda" and builds_at_import(solution) and (missing := _missing_tools()):
+            raise MachineError(
+                f"load_inline needs {' and '.join(missing)}: ninja comes with {pip_install('cuda')}, "
+                "nvcc with NVIDIA's CUDA toolkit (set CUDA_HOME if it is not in /usr/local/cuda)"
+            )
         wrong = write_checked(solution, folder) or _too_long(solution)
         if wrong:
             return BuildResult(False, diagnostics=wrong).since(start)
@@ -73,6 +86,14 @@ class Cuda:
         if part.ok and device != "cuda":
             part = _for_cpu(part, EmulatorBuild(solution, folder, cache, run, start + timeout_s))
         return part.since(start)
+
+
+def _missing_tools() -> list[str]:
+    """What torch compiles a file's kernels with, and a worker would not find."""
+    path, home = search_path(), os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    nvcc = f"{home}/bin" if home else f"{path}{os.pathsep}/usr/local/cuda/bin"
+    places = {"ninja": path, "nvcc": nvcc}
+    return [tool for tool, place in places.items() if shutil.which(tool, path=place) is None]
 
 
 def _too_long(solution: Solution) -> tuple[Diagnostic, ...]:

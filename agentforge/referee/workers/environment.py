@@ -14,14 +14,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentforge.devices.toolchain import search_path
+
 from . import headers
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """Folder that workers import this package from."""
-_KEPT = (
-    "PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-)  # fmt: skip
-"""Variables that workers keep: search paths, the CUDA toolkit, and the choice of GPUs."""
+_KEPT = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""Variables that workers keep: libraries' search path, the CUDA toolkit, and the choice of GPUs."""
 _MOST_BYTES = 32 << 20
 """DEFAULT_MMAP_THRESHOLD_MAX on 64 bits. Larger blocks are mapped anew, unless a gap in the heap fits."""
 _IS_MAPPED = 0x2
@@ -35,6 +35,7 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     kept = {k: os.environ[k] for k in _KEPT if k in os.environ}
     return {
         **kept,
+        "PATH": search_path(),
         "LANG": "C.UTF-8",
         "USER": _USER,
         "HOME": str(home),

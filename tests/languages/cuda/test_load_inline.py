@@ -14,12 +14,14 @@ import pytest
 from agentforge.languages import languages, read_solution, run_command
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cuda import compilers
+from agentforge.languages.cuda import language as cuda_language
 from agentforge.languages.cuda.launch_syntax import instances, rewritten_launches, without_shadows
 from agentforge.languages.cuda.load_inline import runtime as inline_runtime
 from agentforge.languages.cuda.load_inline.build import cuda_calls, device_code
 from agentforge.languages.cuda.load_inline.parse import Literal, NotLiteral, call_key, inline_calls
 from agentforge.languages.cuda.load_inline.port import python_for_cpu
 from agentforge.languages.cuda.shipped.agentforge_launches import EmulatorTooSlow
+from agentforge.schema import MachineError
 from agentforge.testing.language import make_solution
 
 FILE = '''
@@ -92,6 +94,37 @@ for name, arguments in {"past": (x, 1), "launch": (x, 0, 2048), "slow": (x, 0, 1
         told[name] = getattr(error, "agentforge_code", "") + str(error)
 print(json.dumps(told))
 """
+
+
+@pytest.mark.parametrize("there", [("ninja",), ("nvcc",), ("ninja", "nvcc")])
+def test_a_gpu_needs_what_torch_compiles_with(
+    there: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for tool in there:
+        (tmp_path / "bin" / tool).touch(0o755)
+    monkeypatch.setattr(cuda_language, "search_path", lambda: str(tmp_path / "bin"))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setattr(cuda_language, "compilers", lambda: None)
+    monkeypatch.setattr(cuda_language, "compiler_version", lambda: "g++ 12")
+    missing = [tool for tool in ("ninja", "nvcc") if tool not in there]
+
+    def build(text: str) -> bool:
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        solution = make_solution("cuda", {"model_new.py": text})
+        return (
+            languages.create("cuda")
+            .build(solution, folder, cache=tmp_path / "cache", run=run_command, timeout_s=10, device="cuda")
+            .ok
+        )
+
+    assert build("class ModelNew: ...")
+    if not missing:
+        assert build(FILE)
+        return
+    with pytest.raises(MachineError, match=f"load_inline needs {missing[0]}: "):
+        build(FILE)
 
 
 def test_a_file_that_exhausts_the_parser_has_no_calls() -> None:
@@ -263,7 +296,10 @@ _TWICE = "KERNEL = '''\n__global__ void k(float* x) { x[0] = twice(x[N]); }\n'''
     ],
 )
 @pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
-def test_a_gpus_compiler_sees_what_torch_would_compile(tmp_path: Path, text: str, message: str) -> None:
+def test_a_gpus_compiler_sees_what_torch_would_compile(
+    tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_language, "_missing_tools", list)  # NVRTC is enough to compile ahead
     text = f"{text}from torch.utils.cpp_extension import load_inline\nclass ModelNew: ...\n"
     solution = make_solution("cuda", {"m.py": text, "model_new.py": "from m import ModelNew\n"})
     result = languages.create("cuda").build(

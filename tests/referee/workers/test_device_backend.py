@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -320,6 +321,11 @@ def test_workers_find_the_toolkit_that_the_user_chose(monkeypatch: pytest.Monkey
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.setenv(name, "/opt/cuda-13")
         assert worker_environment(1, Path("/"), {})[name] == "/opt/cuda-13"
+
+
+def test_workers_find_programs_of_an_environment_that_is_not_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert worker_environment(1, Path("/"), {})["PATH"] == f"/usr/bin:{sysconfig.get_path('scripts')}"
 
 
 def test_which_gpu_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
