@@ -13,7 +13,7 @@ import torch
 import torch.export._trace  # what an export imports at first use: here it is once for all children
 from torch.fx import Node
 
-from agentforge.devices import DeviceSpec, Roofline
+from agentforge.devices import DeviceSpec, Fallback, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
@@ -89,7 +89,9 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
             for _ in range(times):
                 model(*example.args, **example.kwargs)
 
-    traces, device_traces = _measure(forward, captured, torch_device, payload["traces"], buffers.restore)
+    traces, device_traces = _measure(
+        forward, captured, torch_device, payload["traces"], buffers.restore, device
+    )
     sites, merged = (
         [
             _site(unit, region, seen[unit.name], traces, device, roofline, device_traces)
@@ -99,7 +101,9 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         for found in (regions, possible)
     )
 
-    rest = _rest(model, examples, weights, captured, buffers.restore, len(traces.totals), device_traces)
+    rest = _rest(
+        model, examples, weights, captured, buffers.restore, len(traces.totals), device_traces, torch_device
+    )
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     buffers.restore()
     if payload["ablation"]:
@@ -127,7 +131,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
             *captured.notes,
             *program_notes(only_in_graphs(model, captured.units, buffers.restore)),
             *notes,
-            *(device_traces.notes() if device_traces else ()),
+            *(device_traces.notes() if device_traces else _without_kernel_times(torch_device)),
             *_unsteady(traces),
             *(f"eager {name}: {rate:,.1f} tokens per second" for name, rate in rates.items()),
             *_far_from_whole(attributed),
@@ -163,11 +167,23 @@ def _measure(
     torch_device: torch.device,
     rounds: int,
     restore: Callable[[], None],
+    device: DeviceSpec,
 ) -> tuple[Traces, DeviceTraces | None]:
+    """Times by kernels if the profiler sees any; else of operators, with the device idle before and after."""
+    if torch_device.type != "cpu" and Fallback.NO_KERNEL_TIMES not in device.fallbacks:
+        found = measure_on_device(forward, captured.units, torch_device, rounds, restore=restore)
+        if found.launches:
+            return found.traces, found
+    return measure(forward, captured.units, torch_device, rounds, restore), None
+
+
+def _without_kernel_times(torch_device: torch.device) -> list[str]:
     if torch_device.type == "cpu":
-        return measure(forward, captured.units, torch_device, rounds, restore), None
-    device_traces = measure_on_device(forward, captured.units, torch_device, rounds, restore=restore)
-    return device_traces.traces, device_traces
+        return []
+    return [
+        "torch's profiler sees no kernels on this GPU: operators are timed one by one, each with its launch; "
+        "how long the GPU waits for the host is unknown"
+    ]
 
 
 def _times(weight: float, target: Target) -> int:
@@ -285,13 +301,14 @@ def _rest(
     restore: Callable[[], None],
     rounds: int,
     device_traces: DeviceTraces | None,
+    torch_device: torch.device,
 ) -> list[CallSite]:
     """Call sites without nodes: work outside the exported units and, on a GPU, the host's time.
 
     Args:
         weights: calls of each example in one forward.
         restore: see `measure`.
-        rounds: forwards that are traced on a CPU, as many as for their whole time.
+        rounds: forwards that are traced without kernel times, as many as for their whole time.
     """
     found: dict[str, float] = {}
     for example, times in zip(examples, weights, strict=True):
@@ -303,7 +320,7 @@ def _rest(
             restore()
             model(*call.args, **call.kwargs)
 
-        watch = KernelTime() if device_traces else WallClock()
+        watch = KernelTime() if device_traces else WallClock(Clock(torch_device).drain)
         traces = _DEVICE_TRACES if device_traces else rounds
         for path, seconds in self_times(model, forward, exported, traces, watch).items():
             found[path] = found.get(path, 0.0) + times * seconds

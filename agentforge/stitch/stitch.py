@@ -105,7 +105,7 @@ def stitch(
         referee,
         seconds=seconds,
         end=end,
-        waits=host_share(profile) >= REPORTED_SHARE and Fallback.NO_GRAPHS not in device.fallbacks,
+        waits=_waits(profile, device),
         streams=on_gpu and Fallback.NO_STREAMS not in device.fallbacks,
         moves=() if on_gpu else moves,
         packed=not on_gpu and products.share(profile) >= products.WORTH_TRYING,
@@ -140,3 +140,9 @@ def stitch(
         cut_short=selection.cut_short,
         report=report,
     )
+
+
+def _waits(profile: Profile, device: DeviceSpec) -> bool:
+    """Whether a CUDA graph is tried: the GPU waits for the host long enough, or it is unknown how long."""
+    unknown = Fallback.NO_KERNEL_TIMES in device.fallbacks
+    return (unknown or host_share(profile) >= REPORTED_SHARE) and Fallback.NO_GRAPHS not in device.fallbacks

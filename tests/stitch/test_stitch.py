@@ -13,9 +13,11 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.reference_solution import reference_solution
 from agentforge.profiling import profile_target
+from agentforge.profiling.measure.device import HOST
 from agentforge.referee import Referee
-from agentforge.schema import Profile, Solution, Target
+from agentforge.schema import CallSite, Profile, Solution, Target
 from agentforge.stitch import stitch
+from agentforge.stitch.stitch import _waits
 from agentforge.testing.language import make_solution
 from tests.steady import SteadyReferee
 
@@ -64,6 +66,25 @@ DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
 
 def kernel(definition: str, source: str) -> Solution:
     return make_solution("cpp", {"model_new.py": RMS_PY, "kernel.cpp": source}, definition=definition)
+
+
+@pytest.mark.parametrize(
+    ("host_s", "lost", "tried"),
+    [
+        (0.5, (), True),
+        (0.05, (), False),
+        (0.0, ("no-kernel-times",), True),
+        (0.5, ("no-graphs",), False),
+        (0.0, ("no-kernel-times", "no-graphs"), False),
+    ],
+)
+def test_a_graph_is_tried_unless_the_gpu_is_known_to_be_busy(
+    host_s: float, lost: tuple[str, ...], tried: bool
+) -> None:
+    site = CallSite(name=HOST, nodes=(), operators=(), time_s=host_s)
+    profile = Profile.model_construct(total_s=1.0, call_sites=(site,))
+    gpu = DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90", fallbacks=lost)
+    assert _waits(profile, gpu) == tried
 
 
 @pytest.fixture(scope="module")

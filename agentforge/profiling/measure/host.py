@@ -61,14 +61,14 @@ class Clock:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._drain: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+        self.drain: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Run `call`; return its seconds and its result."""
-        self._drain()
+        self.drain()
         start = time.perf_counter()
         result = call()
-        self._drain()
+        self.drain()
         return time.perf_counter() - start, result
 
 

@@ -63,21 +63,28 @@ def _watched(path: str, module: torch.nn.Module, watch: Watch) -> list[Any]:
 
 
 class WallClock:
-    """On a CPU. The profiler's records would lengthen each operator by microseconds: a recurrent layer over
-    packed sequences, with many small operators, would take longer than the forward that contains it.
+    """On a CPU, or a GPU whose kernels the profiler does not see. The profiler's records would lengthen each
+    operator by microseconds: a recurrent layer over packed sequences, with many small operators, would take
+    longer than the forward that contains it.
+
+    Args:
+        drain: waits until the device is idle.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, drain: Callable[[], None] = lambda: None) -> None:
+        self._drain = drain
         self._open: dict[int, list[list[Any]]] = defaultdict(list)
         """Path, begin and seconds of inner modules of the forwards that are running, by thread."""
         self._seconds: dict[str, float] = {}
 
     def enter(self, path: str) -> None:
         """See `Watch`."""
+        self._drain()
         self._open[threading.get_ident()].append([path, time.perf_counter(), 0.0])
 
     def leave(self) -> None:
         """See `Watch`."""
+        self._drain()
         now, running = time.perf_counter(), self._open[threading.get_ident()]
         path, begin, inner = running.pop()
         self._seconds[path] = self._seconds.get(path, 0.0) + now - begin - inner

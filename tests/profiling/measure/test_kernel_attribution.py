@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentforge.cli.commands.profile import show
+from agentforge.devices import DeviceSpec
+from agentforge.profiling import worker
 from agentforge.profiling.measure import modules as unexported
 from agentforge.profiling.measure.device import HOST, host_share, measure_on_device
 from agentforge.profiling.measure.kernel_attribution import MARK, device_time, family
@@ -326,6 +329,31 @@ def test_forwards_are_timed_before_the_profiler_is_there() -> None:
     measure_on_device(forward, units, torch.device("cpu"), 3, profiler)
     assert order[:5] == ["forward"] * 4 + ["profiler"]
     assert order.count("profiler") == 1 + 2 * 3  # the model, and all units together
+
+
+@pytest.mark.parametrize(
+    ("kernels", "lost", "traced"), [(True, False, True), (False, False, True), (True, True, False)]
+)
+def test_operators_are_timed_one_by_one_if_the_profiler_sees_no_kernels(
+    kernels: bool, lost: bool, traced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    x = torch.randn(2, 4)
+    runs: list[Any] = []
+
+    def profiler(call: Any) -> Any:
+        runs.append(call)
+        return [r for r in simulated(call) if kernels or r["cat"] != "kernel"]
+
+    monkeypatch.setattr(worker, "measure_on_device", partial(measure_on_device, profiler=profiler))
+    captured = capture_units(model, (x,), {})
+    gpu = DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90")
+    device = gpu.model_copy(update={"fallbacks": ("no-kernel-times",) if lost else ()})
+    neither = torch.device("meta")  # no CPU, and nothing to wait for
+    traces, found = worker._measure(lambda: model(x), captured, neither, 5, lambda: None, device)
+    assert bool(runs) == traced and (found is not None) == (kernels and not lost)
+    operators = [n for u in captured.units for n in u.graph_module.graph.nodes if n.op == "call_function"]
+    assert all(traces.time_of([node]) > 0 for node in operators)
 
 
 def test_what_was_not_exported_has_its_modules_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,19 @@ def test_the_time_of_a_scripted_module_is_its_parents():
     assert list(found) == [""] and found[""] > 0
 
 
+def test_without_kernel_times_a_module_is_timed_on_an_idle_device():
+    idle: list[str] = []
+
+    class Launches(nn.Module):
+        def forward(self, x):
+            idle.append("launch")
+            return x
+
+    model = Launches()
+    self_times(model, lambda: model(torch.ones(1)), [], 1, WallClock(lambda: idle.append("idle")))
+    assert idle == ["idle", "launch", "idle"] * 2
+
+
 class Packed(nn.Module):
     def __init__(self):
         super().__init__()
