@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -22,8 +22,11 @@ from .making import BLOCK, CNN, VENDOR, Stitched, from_reference, same, stitch_i
 class Graph(TorchDispatchMode):
     """Replaces a CUDA graph: notes operators, undoes what they wrote, and runs them again in place."""
 
+    made: ClassVar[list[Any]] = []
+
     def __init__(self) -> None:
         super().__init__()
+        self.made.append(self)
         self.steps: list[tuple[Any, Any, Any, Any]] = []
         self.before: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -103,6 +106,7 @@ def test_replays_give_what_the_original_gives_and_count_as_runs(block: Stitched)
             kept.append((optimized(*args, **kwargs), original(*args, **kwargs)))
     assert all(same(got, expected) for got, expected in kept)  # no replay overwrites an earlier result
     assert replays() - before == 3  # the first call runs, the second is recorded
+    assert Graph.made and all(graph.agentforge_counted for graph in Graph.made)  # no worker counts them again
     runs = block.package.calls()
     assert runs and all(n % 4 == 0 and n for n in runs.values())
 

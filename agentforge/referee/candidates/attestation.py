@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
-from agentforge.languages import CPP_RUNTIME, PRELUDE
+from agentforge.languages import PRELUDE
 
 from .close_look import own_function_times, profiled
 from .generators import shared_generators
+from .launches import own_calls
 from .recorder import (
     Recorder,
     first_on_gpu,
@@ -39,15 +40,6 @@ _LAUNCHES, _MARGIN = 9, 1.5
 """Launches of a small operator whose median is taken, and how much longer one without work may take."""
 _LAUNCH_BOUND = 1 / 3
 """Share of a GPU's call up to which launches of operators do not count."""
-
-
-def own_calls() -> dict[str, int]:
-    """Counters of the compiled-kernel runtimes that the candidate loaded."""
-    found: dict[str, int] = {}
-    for runtime in (CPP_RUNTIME, PRELUDE):
-        calls = getattr(sys.modules.get(runtime.removesuffix(".py")), "calls", None)
-        found |= calls() if callable(calls) else {}
-    return found
 
 
 def _counted() -> bool:

