@@ -39,7 +39,7 @@ def check(requests: Path, definition: Path, output: Path, verdict: Path) -> None
     torch.set_num_threads(load["threads"])
     torch.set_grad_enabled(False)
     problem = load_problem(Definition.model_validate_json(definition.read_text()))
-    runner = runner_for(load["device"])
+    runner = runner_for(load["device"], events=load["events"])
     content = requests / INPUTS
     block = Block(os.open(content, os.O_RDONLY), content.stat().st_size, writable=False)
     tensors, _ = bind(workload["arguments"], block, 0)

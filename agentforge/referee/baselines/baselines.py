@@ -125,7 +125,8 @@ class Baselines:
         body = {
             "op": "reference", "definition": self.definition.model_dump(mode="json"), "seed": self._seed,
             "threads": self.settings.threads, "device": self._backend.device,
-            "compile": self._backend.baselines.get(client.name, ""), "ahead": ahead,
+            "events": self._backend.events, "ahead": ahead,
+            "compile": self._backend.baselines.get(client.name, ""),
         }  # fmt: skip
         s = self.settings
         return client.request(body, timeout_s=s.compile_timeout_s if ahead else max(120.0, s.call_timeout_s))

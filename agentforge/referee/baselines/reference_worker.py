@@ -65,7 +65,7 @@ class BaselineServer(Server):
     def _reference(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Construct the reference under a seed; say how many bytes its weights and init arguments take."""
         torch.set_num_threads(body["threads"])
-        self._runner = runner_for(body["device"])
+        self._runner = runner_for(body["device"], events=body["events"])
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
         self._class = self._problem.model_class

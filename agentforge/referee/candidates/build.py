@@ -298,6 +298,7 @@ class CandidateBuilder:
             "seed": weights.seed,
             "threads": self.settings.threads,
             "device": self.backend.device,
+            "events": self.backend.events,
             "compiled": str(self.compiled.folder) if self.compiled.there else "",
         }
 

@@ -54,6 +54,8 @@ class DeviceBackend:
     """By NVML's number or identifier."""
     device_clock: bool = True
     """The time by a remote device's clock counts."""
+    events: bool = True
+    """A GPU's clock are CUDA events; if not, its worker's host clock, while a call runs."""
     filtered: bool = True
     """Candidates' system calls are filtered."""
     memory_limited: bool = True
@@ -168,7 +170,7 @@ def _without(backend: DeviceBackend, device: DeviceSpec) -> DeviceBackend:
     return replace(
         backend,
         baselines={name: mode for name, mode in backend.baselines.items() if graphs or mode != "graph"},
-        device_clock=Fallback.HOST_CLOCK not in lost,
+        events=Fallback.HOST_CLOCK not in lost,
         filtered=Fallback.NO_FILTER not in lost,
         memory_limited=Fallback.NO_MEMORY_LIMIT not in lost,
     )

@@ -140,11 +140,12 @@ class DeviceRunner:
         return self._gpu.usable()
 
 
-def runner_for(device: str) -> Runner:
+def runner_for(device: str, *, events: bool = True) -> Runner:
     """The runner of a device.
 
     Args:
         device: `cpu`, `cuda:0`, or `null`, which computes on the CPU and otherwise takes the path of a GPU.
+        events: see `DeviceBackend.events`.
     """
     if device == "cpu":
         return HostRunner()
@@ -159,7 +160,7 @@ def runner_for(device: str) -> Runner:
     # Torch 2.11 counts GPUs by NVML. A sandboxed worker on an H100 counted none, perhaps because its
     # forkserver had used NVML before.
     torch.cuda._cached_device_count = torch._C._cuda_getDeviceCount()
-    return DeviceRunner(where, TorchGpu(where.index or 0))
+    return DeviceRunner(where, TorchGpu(where.index or 0, events=events))
 
 
 @dataclass(frozen=True)

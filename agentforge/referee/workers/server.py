@@ -100,7 +100,7 @@ class Server:
     def _load(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Import the entry file and construct the model; `fds` has the weights."""
         torch.set_num_threads(body["threads"])
-        self._runner = runner_for(body["device"])
+        self._runner = runner_for(body["device"], events=body["events"])
         if body["device"].startswith("cuda"):
             count_replays(torch.cuda.CUDAGraph)
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)

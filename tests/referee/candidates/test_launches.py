@@ -92,8 +92,8 @@ def test_a_gpus_worker_counts_replays_before_the_solution_is_imported(
     ours, theirs = pair()
     weights = Block.create("weights", 64)
     body = {
-        "op": "load", "device": device, "threads": torch.get_num_threads(), "compiled": "",
-        "folder": str(tmp_path), "module": "there_is_none",
+        "op": "load", "device": device, "events": True, "threads": torch.get_num_threads(),
+        "compiled": "", "folder": str(tmp_path), "module": "there_is_none",
     }  # fmt: skip
     reply = Server(theirs).answer(body, (os.dup(weights.fd),))
     assert reply["error"]["type"] == "ModuleNotFoundError"

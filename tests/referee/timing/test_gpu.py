@@ -7,6 +7,7 @@ import fcntl
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,6 +46,56 @@ def test_what_an_empty_call_takes() -> None:
 
     empty = empty_call(Idle())
     assert (empty.clock_s, empty.rest_s) == (pytest.approx(28e-6), pytest.approx(4e-6))
+
+
+class Torch:
+    """As much of torch as a `TorchGpu` takes, with the CPU for a GPU. A call's work is done when all wait."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.broken = self.captures = False
+        log = self.did
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                log.append("event")
+
+            record = synchronize = lambda self: log.append("record")
+            elapsed_time = lambda self, end: 2.0  # noqa: E731
+
+        def synchronize() -> None:
+            if self.broken or self.captures:
+                raise RuntimeError("an illegal memory access was encountered")
+            log.append("idle")
+
+        properties = SimpleNamespace(uuid="GPU-1", L2_cache_size=1024)
+        self.cuda = SimpleNamespace(
+            Event=Event,
+            get_device_properties=lambda index: properties,
+            is_current_stream_capturing=lambda: self.captures,
+        )
+        self._C = SimpleNamespace(_cuda_synchronize=synchronize, _cuda_emptyCache=lambda: None)
+        self.device = lambda kind, index: torch.device("cpu")
+        self.Tensor, self.version, self.uint8 = torch.Tensor, torch.version, torch.uint8
+        self.empty, self.zeros = torch.empty, torch.zeros
+
+
+@pytest.fixture
+def gpu_torch(monkeypatch: pytest.MonkeyPatch) -> Torch:
+    pretended = Torch()
+    monkeypatch.setattr(device, "torch", pretended)
+    return pretended
+
+
+def test_without_events_the_host_times_from_one_idle_device_to_the_next(gpu_torch: Torch) -> None:
+    gpu = device.TorchGpu(events=False)
+    moments = iter([1.0, 1.25])
+    gpu._clock = lambda: next(moments)
+    assert gpu.time(lambda: gpu_torch.did.append("call")) == CallTime(0.25, 0.25)
+    assert gpu_torch.did == ["idle", "call", "idle"]  # no event was made or recorded
+    timed = device.TorchGpu().time(lambda: gpu_torch.did.append("call"))
+    assert timed.events_s == pytest.approx(2e-3)
+    assert gpu_torch.did[3:] == ["event", "event", "record", "call", "record", "record", "idle"]
 
 
 class Nvml:

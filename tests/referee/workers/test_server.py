@@ -70,7 +70,7 @@ def load(channel: Channel, folder: Path) -> dict[str, Any]:
     body = {
         "op": "load", "folder": str(folder), "module": "model_new", "class": "ModelNew",
         "init": arguments.encode([], lambda tensor: INPUT), "state": {}, "seed": 1, "threads": 1,
-        "device": "cpu", "compiled": "",
+        "device": "cpu", "events": True, "compiled": "",
     }  # fmt: skip
     reply = ask(channel, body, weights.fd)
     weights.close()

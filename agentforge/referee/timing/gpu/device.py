@@ -76,17 +76,22 @@ class HostClock:
 
 
 class TorchGpu:
-    """A GPU by torch. Make it before any untrusted code is imported: it keeps the functions that it found."""
+    """A GPU by torch. Make it before any untrusted code is imported: it keeps the functions that it found.
 
-    def __init__(self, index: int = 0) -> None:
+    Args:
+        events: time calls by CUDA events; if not, by the host's clock from one idle device to the next.
+    """
+
+    def __init__(self, index: int = 0, *, events: bool = True) -> None:
         self._device = torch.device("cuda", index)
         properties = torch.cuda.get_device_properties(index)
         self.uuid = str(getattr(properties, "uuid", index))
         self.l2_bytes = int(getattr(properties, "L2_cache_size", 0)) or 64 << 20
         self._synchronize = torch._C._cuda_synchronize
         self._empty_cache = torch._C._cuda_emptyCache
-        self._start = torch.cuda.Event(enable_timing=True)
-        self._end = torch.cuda.Event(enable_timing=True)
+        self._events = (
+            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) if events else None
+        )
         self._record = torch.cuda.Event.record
         self._elapsed = torch.cuda.Event.elapsed_time
         self._reached = torch.cuda.Event.synchronize
@@ -115,15 +120,26 @@ class TorchGpu:
 
     def time(self, call: Callable[[], Any]) -> CallTime:
         """See `Gpu.time`."""
+        if self._events is None:
+            return self._time_by_host(call)
+        start, end = self._events
         begin = self._clock()
-        self._record(self._start)
+        self._record(start)
         call()
-        self._record(self._end)
-        self._reached(self._end)
+        self._record(end)
+        self._reached(end)
         reached = self._clock()
         self._synchronize()
         idle = self._clock()
-        return CallTime(self._elapsed(self._start, self._end) * 1e-3, idle - begin, idle - reached)
+        return CallTime(self._elapsed(start, end) * 1e-3, idle - begin, idle - reached)
+
+    def _time_by_host(self, call: Callable[[], Any]) -> CallTime:
+        self._synchronize()
+        begin = self._clock()
+        call()
+        self._synchronize()
+        spent = self._clock() - begin
+        return CallTime(spent, spent)
 
     def release(self) -> None:
         """See `Gpu.release`."""
