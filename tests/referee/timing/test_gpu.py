@@ -98,6 +98,15 @@ def test_without_events_the_host_times_from_one_idle_device_to_the_next(gpu_torc
     assert gpu_torch.did[3:] == ["event", "event", "record", "call", "record", "record", "idle"]
 
 
+def test_an_open_capture_does_not_end_the_use_of_a_gpu(gpu_torch: Torch) -> None:
+    gpu = device.TorchGpu()
+    assert gpu.usable()
+    gpu_torch.captures = True
+    assert gpu.usable()
+    gpu_torch.captures, gpu_torch.broken = False, True
+    assert not gpu.usable()
+
+
 class Nvml:
     """Answers like NVML; power is not supported."""
 

@@ -89,6 +89,7 @@ class TorchGpu:
         self.l2_bytes = int(getattr(properties, "L2_cache_size", 0)) or 64 << 20
         self._synchronize = torch._C._cuda_synchronize
         self._empty_cache = torch._C._cuda_emptyCache
+        self._captures = torch.cuda.is_current_stream_capturing
         self._events = (
             (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) if events else None
         )
@@ -146,9 +147,10 @@ class TorchGpu:
         self._empty_cache()
 
     def usable(self) -> bool:
-        """See `Gpu.usable`."""
+        """See `Gpu.usable`. While the current stream captures a graph, nothing can be waited for."""
         try:
-            self._synchronize()
+            if not self._captures():
+                self._synchronize()
         except RuntimeError:
             return False
         return True
