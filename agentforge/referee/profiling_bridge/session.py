@@ -25,6 +25,7 @@ from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
 from ..candidates.build import BuildFailure, CandidateBuilder, writable_box
 from ..workers.failures import WorkerFailure
+from ..workers.memory.shared_memory import in_pages
 from ..workers.process import Forkserver
 from ..workers.worker import Worker
 from .main import INPUTS, REQUESTS, WEIGHTS
@@ -136,6 +137,8 @@ def profiled(
         memory_bytes=backend.address_space or memory + builder.stack_bytes(),
         processes=builder.processes(_PROCESSES),
         open_files=_OPEN_FILES,
+        # It writes its own copy of the inputs.
+        file_bytes=Limits.file_bytes + in_pages(prepared.inputs.slot_bytes),
     )
     try:
         built, _ = builder.build(solution)
