@@ -28,7 +28,7 @@ def probe_worker(
 
     Args:
         sandbox: what confines it.
-        backend: the device that it may use.
+        backend: the device that it may use, and whether system calls are filtered.
         program: Python that must run in it, on one line that ends in `; `.
         total_bytes: limit on the memory of all its processes; 0 for none.
 
@@ -56,7 +56,8 @@ def probe_worker(
             with writable_box(work, folder) as box:
                 done = server.execute(
                     [sys.executable, "-c", program + _PROGRAM], cwd=work, scratch=box.scratch, limits=limits,
-                    box=replace(box, devices=backend.nodes), timeout_s=_TIMEOUT_S, wait=wait,
+                    box=replace(box, devices=backend.nodes, filtered=backend.filtered),
+                    timeout_s=_TIMEOUT_S, wait=wait,
                 )  # fmt: skip
     if done.returncode != 0 or not done.stderr.endswith("inside"):
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

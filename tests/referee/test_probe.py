@@ -5,14 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 import agentforge
+from agentforge.isolation.sandboxes import Box
 from agentforge.isolation.sandboxes.rlimits import Rlimits
+from agentforge.languages import CommandResult
 from agentforge.referee.probe import probe_worker
+from agentforge.referee.workers.device_backend import CPU
 
 _PROBE = """
 from agentforge.referee import choose_sandbox
@@ -45,3 +49,23 @@ def test_the_probes_folder_is_one_that_the_next_start_removes(monkeypatch: pytes
     with pytest.raises(RuntimeError, match="agentforge-probe-") as raised:
         probe_worker(Rlimits())
     assert not Path(str(raised.value)).exists()
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_a_probe_is_filtered_as_candidates_are(filtered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes: list[Box] = []
+
+    class Recorded:
+        def __init__(self, *_: object) -> None: ...
+
+        def ready(self) -> None: ...
+
+        def execute(self, argv: object, *, box: Box, **_: object) -> CommandResult:
+            boxes.append(box)
+            return CommandResult(0, "", "inside", 0.0)
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("agentforge.referee.probe.Forkserver", Recorded)
+    probe_worker(Rlimits(), backend=replace(CPU, filtered=filtered))
+    assert [box.filtered for box in boxes] == [filtered]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,3 +63,13 @@ def test_its_copy_of_the_inputs_may_be_written(tmp_path: Path, monkeypatch: pyte
         found.run(["true"], timeout_s=1.0)
         (asked,) = found._server.asked  # type: ignore[attr-defined]
     assert asked["limits"].file_bytes == (512 << 20) + (1 << 28)
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_it_is_filtered_as_candidates_are(
+    filtered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with profiled(tmp_path, monkeypatch, replace(CPU, filtered=filtered), 4096) as found:
+        found.run(["true"], timeout_s=1.0)
+        (asked,) = found._server.asked  # type: ignore[attr-defined]
+    assert asked["box"].filtered == filtered

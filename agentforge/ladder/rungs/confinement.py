@@ -6,10 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agentforge.isolation.sandboxes import Sandbox
 
 from .._failure import RungFailure
+
+if TYPE_CHECKING:
+    from agentforge.referee.workers.device_backend import DeviceBackend
 
 _USE = "import torch; x = torch.ones(1024, device='cuda'); assert float((x * 2).sum()) == 2048"
 _FILTERED = (
@@ -73,12 +78,25 @@ def _sandbox() -> Sandbox:
 
 
 def _probe(sandbox: Sandbox, total_bytes: int) -> str:
+    """Probe a worker; without the system-call filter if that alone keeps CUDA from starting."""
     from agentforge.devices import detect
-    from agentforge.referee.probe import probe_worker
     from agentforge.referee.workers.device_backend import backend_for
-    from agentforge.schema import HarnessError
 
     backend = backend_for(detect("cuda"))
+    try:
+        return _confined(sandbox, backend, total_bytes)
+    except RungFailure:
+        try:
+            filter_()
+        except RungFailure:
+            return _confined(sandbox, replace(backend, filtered=False), total_bytes)
+        raise
+
+
+def _confined(sandbox: Sandbox, backend: DeviceBackend, total_bytes: int) -> str:
+    from agentforge.referee.probe import probe_worker
+    from agentforge.schema import HarnessError
+
     try:
         held = probe_worker(sandbox, backend=backend, program=f"{_USE}; ", total_bytes=total_bytes)
     except HarnessError as error:

@@ -90,12 +90,15 @@ class Profiled:
         builder, watch = self._builder, Watch(self._resident_bytes)
         with writable_box(self.results, builder.folder) as box:
             shown = (self._built, self._requests, _PACKAGE, *self._programs)
+            backend = builder.backend
             done = self._server.execute(
                 argv,
                 cwd=self.results,
                 scratch=box.scratch,
                 limits=self._limits,
-                box=replace(box, readable=shown, devices=builder.backend.nodes, loopback=True),
+                box=replace(
+                    box, readable=shown, devices=backend.nodes, filtered=backend.filtered, loopback=True
+                ),
                 timeout_s=timeout_s,
                 wait=watch,
             )
