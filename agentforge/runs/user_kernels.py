@@ -37,19 +37,24 @@ class UserKernel:
     solution: Solution
 
 
-def check_kernel(path: Path) -> str:
+def check_kernel(path: Path, device: str) -> str:
     """Read a user's kernel as far as that takes no reference.
+
+    Args:
+        device: type of `torch.device` that the reference is loaded on.
 
     Returns:
         Its language.
 
     Raises:
-        UsageError: it cannot be read, or how it is called cannot be inferred.
+        UsageError: it cannot be read, how it is called cannot be inferred, or it is bare C++ for a GPU.
     """
     place = _with_model_new(path)
     if place is not None:
         return read_solution(place, "unknown").spec.language
     _bare(path)
+    if device != "cpu":
+        raise UsageError(f"{path.name} is bare C++, which runs on the CPU: add --device cpu")
     return "cpp"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentforge.config import Settings, load_settings
-from agentforge.devices import detect
+from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
 from agentforge.frontends.c_functions import choose_function
 from agentforge.frontends.sequential import Sequential, reference
@@ -18,7 +18,7 @@ from agentforge.knowledge.ranking.similarity import DEFAULT, similarity
 from agentforge.languages import languages
 from agentforge.runs.kinds.kernel import KernelStart, as_one
 from agentforge.runs.kinds.sequential import SequentialStart
-from agentforge.schema import Context, Definition, DType, Target, TensorInput, Workload
+from agentforge.schema import Context, Definition, DType, Target, TensorInput, UsageError, Workload
 from agentforge.store import Store
 from tests.cli.conftest import Answer, Run, home, run
 from tests.distributions import install
@@ -101,6 +101,22 @@ def test_a_sequential_function_is_run_once_when_it_is_loaded(
     assert ran == []
     start.load(settings, detect("cpu"))
     assert ran == ["agentforge.frontends.sequential:contents_that_matter"]
+
+
+def test_bare_cpp_needs_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(REFERENCE)
+    (tmp_path / "rms.cpp").write_text(KERNEL)
+    start = KernelStart(tmp_path / "rms.cpp", str(tmp_path / "ref.py"), FrontendOptions())
+    settings = Settings(home=tmp_path / "home")
+    start.check(settings, detect("cpu"))
+    start.check(settings, detect("null"))
+    gpu = DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90")
+    with pytest.raises(UsageError, match=r"rms\.cpp is bare C\+\+.*add --device cpu"):
+        start.check(settings, gpu)
+    (tmp_path / "model_new.py").write_text(
+        "class ModelNew: ...\n"
+    )  # it may use a GPU, whatever lies beside it
+    start.check(settings, gpu)
 
 
 CUDA = """\

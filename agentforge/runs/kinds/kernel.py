@@ -68,7 +68,7 @@ class KernelStart:
         if not self.kernel.exists():
             raise UsageError(f"{self.kernel} does not exist: name the kernel's file or folder")
         check_target(self.against, self.options, settings.frontend_options)
-        searched = _in_language(settings, {check_kernel(self.kernel)})
+        searched = _in_language(settings, {check_kernel(self.kernel, device.torch_device)})
         check_language(for_device(searched, device).search.language)
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
