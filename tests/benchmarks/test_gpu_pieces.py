@@ -53,6 +53,31 @@ def test_every_piece_says_what_it_does(run: ModuleType) -> None:
         assert piece.__name__ == name and (piece.__doc__ or "").strip()
 
 
+def test_a_search_leaves_time_for_what_is_around_it(run: ModuleType, sitting: ModuleType) -> None:
+    for given in (sitting.SHARES["optimize"], run.LIMIT_S, *range(240, 1800, 30)):
+        share = given - 25.0  # what `measure` and the piece keep for themselves
+        minutes = run.search_minutes(share)
+        assert minutes * 60 + 200 <= share and minutes >= 0.1
+
+
+@pytest.mark.parametrize(("only", "target"), [((), "llama_block"), (("dlrm",), "dlrm")])
+def test_one_target_is_optimized_in_its_share(
+    run: ModuleType, only: tuple[str, ...], target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[list[str], float]] = []
+
+    def command(argv: list[str], seconds: float) -> dict[str, Any]:
+        started.append((argv, seconds))
+        return {"ok": True}
+
+    monkeypatch.setattr(run, "command", command)
+    found = run.optimize(run.Run(400.0, tmp_path, False, lambda _: None, only))
+    ((argv, seconds),) = started
+    assert list(found["runs"]) == [f"examples/{target}.py"] and f"examples/{target}.py" in argv
+    assert float(argv[-1]) * 60 + 200 <= seconds <= 400
+    assert all((ROOT / "examples" / f"{name}.py").is_file() for name in run.parts("optimize"))
+
+
 def test_packages_that_are_missing_are_named(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.missing("optimize") == []
     monkeypatch.setattr(run, "installed", lambda name: name not in ("langgraph", "pydantic"))
