@@ -27,7 +27,7 @@ FEATURES = (
     Feature("CUDA C++ launched by the driver", "compiled for named targets, emulated", "tests", proven=True),
     Feature("CUDA C++ kernels that ship", "compiled for three targets, emulated", "operators",
             seen="nine operators at one size"),
-    Feature("CuPy kernels", "compiled for named targets, emulated", "ladder", proven=True),
+    Feature("CuPy kernels", "compiled for named targets, emulated", "verdict", seen="all checks; no timing"),
     Feature("the referee's workers on CUDA", "the null device", "verdict",
             seen="verdicts of levels quick and full; too slow"),
     Feature("`optimize --device cuda`", "the null device", "optimize", proven=True),
