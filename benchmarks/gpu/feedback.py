@@ -19,14 +19,34 @@ from agentforge.runs import ModelStart, start_run
 from agentforge.schema import AgentForgeError, Attempt, Event, Progress
 from agentforge.store import Store
 
-_TARGET = Path(__file__).resolve().parents[2] / "examples" / "llama_block.py"
+TARGET = Path(__file__).resolve().parents[2] / "examples" / "llama_block.py"
+_LARGE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * 0.5, -1)
+
+def get_inputs():
+    return [torch.randn({size} // 2, {size})]
+
+def get_init_inputs():
+    return []
+"""
 _ATTEMPTS = 2
 _LEAST_S = 120.0
 _MINUTES_OF_RUN = 0.6
 """Extra minutes for stitching and the end-to-end proof."""
 
 
-def measure(left: float, target: Path = _TARGET, device: str = "cuda") -> dict[str, Any]:
+def large(folder: Path, size: int) -> Path:
+    """A model with an input of `size * size * 2` bytes: with 16384, twice the largest sandboxed file."""
+    place = folder / "large.py"
+    place.write_text(_LARGE.format(size=size))
+    return place
+
+
+def measure(left: float, target: Path = TARGET, device: str = "cuda") -> dict[str, Any]:
     """Two attempts in each working sandbox, the strongest first, while time is left.
 
     Args:

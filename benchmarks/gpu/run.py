@@ -87,13 +87,14 @@ def operators(run: Run) -> Answer:
 
 
 def verdict(run: Run) -> Answer:
-    """Source to verdict for a CUDA kernel at 4096 x 4096."""
+    """Source to verdict for a CUDA kernel at 4096 x 4096; one verdict in Triton, `load_inline` and CuPy."""
     from gpu.verdict import measure
 
     if not run.dry:
         return measure(run.keep)
     found = measure(run.keep, "null", 64)
-    return {**found, "ok": all(v["status"] == "PASSED" for v in found["verdicts"])}
+    every_one = (*found["verdicts"], *found["others"].values())
+    return {**found, "ok": all(v["status"] == "PASSED" for v in every_one)}
 
 
 def tests(run: Run) -> Answer:
@@ -136,11 +137,13 @@ def attacks(run: Run) -> Answer:
 
 def feedback(run: Run) -> Answer:
     """Nsight Compute in `optimize`, in each sandbox: metrics, class and findings of passed attempts."""
-    from gpu.feedback import measure
+    from gpu.feedback import TARGET, large, measure
 
-    if not run.dry:
-        return measure(run.left)
-    found = measure(20.0, device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        target = large(Path(folder), 64 if run.dry else 16384) if run.only else TARGET
+        if not run.dry:
+            return measure(run.left, target)
+        found = measure(20.0, target, device="cpu")
     return {**found, "ok": not any(one["error"] for one in found["sandboxes"].values())}
 
 
@@ -225,6 +228,8 @@ def parts(piece: str) -> list[str]:
         return [attack.name for attack in ATTACKS]
     if piece == "optimize":
         return list(EXAMPLES)
+    if piece == "feedback":
+        return ["large"]
     if piece in ("operators", "tune"):
         from gpu.operators import OPERATORS
 
@@ -313,7 +318,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=LIMIT_S, help="of one piece")
     parser.add_argument("--output", type=Path, default=HERE.parent / "results")
     parser.add_argument(
-        "--only", metavar="NAME", nargs="+", default=(), help="of operators, optimize, tune and attacks"
+        "--only",
+        metavar="NAME",
+        nargs="+",
+        default=(),
+        help="of operators, optimize, attacks, tune, feedback",
     )
     parser.add_argument("--dry", action="store_true", help="run the same code without a GPU, on tiny sizes")
     chosen = parser.parse_args()

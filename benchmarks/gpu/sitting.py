@@ -20,8 +20,8 @@ from typing import Any
 from _provenance import same_code
 
 SHARES: Mapping[str, int] = {
-    "ladder": 180, "tests": 300, "verdict": 180, "operators": 420, "optimize": 420, "attacks": 150,
-    "tune": 300, "feedback": 240, "ncu": 60, "profile": 90,
+    "ladder": 180, "tests": 300, "verdict": 300, "operators": 420, "optimize": 360, "attacks": 150,
+    "tune": 240, "feedback": 240, "ncu": 60, "profile": 90,
     "landscapes": 60,
 }  # fmt: skip
 """Most seconds of each piece, in the order in which they run: 40 minutes."""

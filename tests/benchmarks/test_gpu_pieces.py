@@ -19,7 +19,10 @@ from agentforge.codegen.library import kernel_templates
 from agentforge.config import load_settings
 from agentforge.devices import DeviceSpec, detect, gpu_present, with_fallbacks
 from agentforge.ladder import LADDER, Ladder, RungOutcome, RungResult
+from agentforge.languages import builds_at_import
+from agentforge.languages.python.language import check_syntax
 from agentforge.languages.triton.language import triton_version
+from agentforge.schema import Definition
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "benchmarks" / "gpu" / "run.py"
@@ -76,6 +79,38 @@ def test_one_target_is_optimized_in_its_share(
     assert list(found["runs"]) == [f"examples/{target}.py"] and f"examples/{target}.py" in argv
     assert float(argv[-1]) * 60 + 200 <= seconds <= 400
     assert all((ROOT / "examples" / f"{name}.py").is_file() for name in run.parts("optimize"))
+
+
+def test_verdicts_are_asked_for_each_kind_of_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    verdict = importlib.import_module("gpu.verdict")
+    definition = Definition(name="softmax", op_type="softmax", reference=verdict._REFERENCE.format(size=8))
+    found = verdict.others(definition)
+    assert {name: one.spec.language for name, one in found.items()} == {
+        "triton": "triton", "load_inline": "cuda", "cupy": "cupy",
+    }  # fmt: skip
+    assert {name for name, one in found.items() if builds_at_import(one)} == {"load_inline"}
+    for one in found.values():
+        assert all(check_syntax(file) is None for file in one.sources)
+
+
+def test_counters_can_be_asked_for_beyond_the_size_of_a_sandboxed_file(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    feedback = importlib.import_module("gpu.feedback")
+    targets: list[str] = []
+
+    def measure(left: float, target: Path, device: str = "cuda") -> dict[str, Any]:
+        targets.append(target.read_text())
+        return {"ok": True, "sandboxes": {}}
+
+    monkeypatch.setattr(feedback, "measure", measure)
+    for only in ((), ("large",)):
+        run.feedback(run.Run(60.0, tmp_path, False, lambda _: None, only))
+    assert "torch.randn(16384 // 2, 16384)" in targets[1] and len(targets) == 2
+    assert targets[0] == feedback.TARGET.read_text() and run.parts("feedback") == ["large"]
+    assert 16384 // 2 * 16384 * 4 > 1 << 28
 
 
 def test_packages_that_are_missing_are_named(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

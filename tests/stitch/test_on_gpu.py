@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,11 @@ pytestmark = [
 ]
 
 
+needs_cupy = pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="needs CuPy")
+
+
 @pytest.mark.parametrize("mode", ["kernels", "kernels+graph", "kernels+compile"])
-@pytest.mark.parametrize("language", ["cuda", "triton"])
+@pytest.mark.parametrize("language", ["cuda", "triton", pytest.param("cupy", marks=needs_cupy)])
 def test_outputs_agree_and_every_kernel_runs(language: str, mode: Mode, tmp_path: Path) -> None:
     made = stitched(language, tmp_path / "stitched", mode, "cuda")
     original = made.model().cuda()
