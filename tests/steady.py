@@ -44,6 +44,7 @@ class SteadyReferee:
             processes=found.performance.processes,
             sol_s=request.sol_s,
             workload_s=found.performance.workload_s,
+            workload_speedup=found.performance.workload_speedup,
         )
         verified = level is Level.FULL
         changes = {

@@ -52,7 +52,8 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
 
     Returns:
         `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
-        `unsendable`: type of a constructor argument that cannot be sent to another process, or empty.
+        `unsendable`: type of a constructor argument that cannot be sent to another process, or empty;
+        `workloads`: JSON of each `Workload`, if the source lists several.
 
     Raises:
         TargetError: the model cannot be used.
@@ -76,10 +77,42 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     init = problem.constructor_arguments()
     if not _same_values(init, problem.constructor_arguments()):
         raise TargetError(f"{definition.name}: get_init_inputs() {_UNSEEDED}")
-    args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
+    report("running one forward")
+    if not problem.workloads:
+        found = _one(definition.name, problem, model, device, payload)
+        return {**found, "unsendable": _unsendable(init)}
+    each = {
+        workload: _one(
+            f"{definition.name}, workload {workload}", problem.of(workload), model, device, payload
+        )
+        for workload in problem.workloads
+    }
+    _check_time(definition.name, sum(found["seconds"] for found in each.values()), payload)
+    return {
+        "workloads": [
+            {"name": workload, "key": workload, "source": "reference", "inputs": found["inputs"]}
+            for workload, found in each.items()
+        ],
+        "notes": [f"workload {workload}: {note}" for workload, f in each.items() for note in f["notes"]],
+        "unsendable": _unsendable(init),
+    }
+
+
+def _check_time(name: str, seconds: float, payload: Mapping[str, Any]) -> None:
+    longest_s = payload.get("longest_s")
+    if longest_s and seconds > longest_s:
+        raise UnsupportedTargetError(
+            f"{name}: one forward takes {seconds:.2g} s here, and the limit of time permits {longest_s:.2g} s"
+        )
+
+
+def _one(
+    name: str, problem: Problem, model: torch.nn.Module, device: torch.device, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What `probe` says of one workload, and the seconds of a forward."""
+    args, kwargs = draw_inputs(problem, _SEED, device, name)
     names = parameter_names(model, len(args))
     inputs = describe_arguments(names, args, kwargs)
-    report("running one forward")
     started = time.perf_counter()
     sizes = ", ".join(f"{i.name}={','.join(map(str, i.shape))}" for i in inputs if isinstance(i, TensorInput))
     others = (
@@ -87,26 +120,21 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         "the model"
     )
     advice = others if payload.get("chosen") else payload.get("advice") or _BY_HAND
-    first = _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
+    first = _forward(name, model, args, kwargs, seed=1, advice=advice)
     seconds = time.perf_counter() - started
     longest_s = payload.get("longest_s")
-    if longest_s and seconds > longest_s:  # the first one also warms up
+    if longest_s and seconds > longest_s / max(1, len(problem.workloads)):  # the first one also warms up
         started = time.perf_counter()
-        args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
-        _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
+        args, kwargs = draw_inputs(problem, _SEED, device, name)
+        _forward(name, model, args, kwargs, seed=1, advice=advice)
         seconds = time.perf_counter() - started
-        if seconds > longest_s:
-            raise UnsupportedTargetError(
-                f"{definition.name}: one forward takes {seconds:.2g} s here, and the limit of time permits "
-                f"{longest_s:.2g} s"
-            )
-    notes = _behaviour(definition.name, problem, model, first, device, slow=seconds > _SLOW_S, advice=advice)
+        _check_time(name, seconds, payload)
+    notes = _behaviour(name, problem, model, first, device, slow=seconds > _SLOW_S, advice=advice)
     return {
         "inputs": [i.model_dump(mode="json") for i in inputs],
         "outputs": [[list(t.shape), str(t.dtype)] for t in first],
         "notes": notes,
         "seconds": seconds,
-        "unsendable": _unsendable(init),
     }
 
 

@@ -73,6 +73,8 @@ def with_shapes(target: Target, text: str, progress: Progress | None = None) -> 
     """
     if not text:
         return target
+    if len(target.workloads) > 1:
+        raise UsageError(f"{target.name} lists its own workloads: leave out --shapes")
     ranges = _places(target, parse_shapes(text))
     measured, probes = sampled([(r.low, r.high) for r in ranges])
     found = target.model_copy(

@@ -10,7 +10,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,6 +33,17 @@ class Problem:
     model_class: type[torch.nn.Module]
     get_inputs: Callable[[], Any]
     get_init_inputs: Callable[[], Any]
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """What `get_inputs(workload)` may be given: the module's `workloads`; empty if it takes nothing."""
+        names = getattr(self.module, "workloads", ())
+        listed = isinstance(names, (list, tuple)) and "workload" in signature(self.get_inputs).parameters
+        return tuple(map(str, names)) if listed else ()
+
+    def of(self, workload: str) -> Problem:
+        """The problem with the inputs of one of its `workloads`; empty for those that it has by default."""
+        return replace(self, get_inputs=partial(self.get_inputs, workload=workload)) if workload else self
 
     def constructor_arguments(self) -> Any:
         """What `get_init_inputs()` gives under `FIXED`: a list, or a dict of keyword arguments."""

@@ -27,7 +27,7 @@ def examples_of(
             generator = torch.Generator().manual_seed(seed)
             args, kwargs = workload.arguments(partial(_drawn, generator=generator))
         else:
-            args, kwargs = problem.inputs(seed)
+            args, kwargs = problem.of(workload.key).inputs(seed)
         args, kwargs = tree_map_only(torch.Tensor, _leaf, to_device((args, kwargs), device))
         found.append(Example(args, kwargs, workload.name if len(workloads) > 1 else ""))
     return found

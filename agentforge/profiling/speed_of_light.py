@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bottleneck, Bound, CallSite, Profile, TensorInput, ranked
@@ -66,7 +67,8 @@ def work_of_model(profile: Profile) -> Work | None:
 
 
 def least_time(profile: Profile, device: DeviceSpec, roofline: Roofline) -> float | None:
-    """Speed-of-light seconds of one forward as a whole; None if they are not known.
+    """Speed-of-light seconds of one forward as a whole; None if they are not known. If the reference lists
+    several workloads, their geometric mean.
 
     Every input and weight is read once, every output is written once, and all operations run at their peaks:
     what regions pass to each other may stay in registers. It serves scores and no verdict: an algorithm with
@@ -74,10 +76,16 @@ def least_time(profile: Profile, device: DeviceSpec, roofline: Roofline) -> floa
     """
     if work := work_of_model(profile):
         return speed_of_light(work, device, roofline).seconds
-    if not profile.least_bytes:
+    whole = {f"@{name}": moved for name, moved in profile.workload_bytes.items()}
+    whole = whole or {"": profile.least_bytes}
+    if not all(whole.values()):
         return None
-    memory = profile.least_bytes / bandwidth_for(profile.least_bytes, device, roofline)
-    return max(memory, sum(_compute_s(site, roofline) * site.calls for site in profile.call_sites))
+    compute = dict.fromkeys(whole, 0.0)
+    for site in profile.call_sites:
+        if site.unit in compute:
+            compute[site.unit] += _compute_s(site, roofline) * site.calls
+    times = [max(n / bandwidth_for(n, device, roofline), compute[unit]) for unit, n in whole.items()]
+    return geometric_mean(times) if len(times) > 1 else times[0]
 
 
 def _compute_s(site: CallSite, roofline: Roofline) -> float:

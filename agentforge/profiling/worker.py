@@ -104,7 +104,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     rest = _rest(
         model, examples, weights, captured, buffers.restore, len(traces.totals), device_traces, torch_device
     )
-    bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
+    bottlenecks, notes = rank(sites, traces.total_s, ranged=target.ranged)
     buffers.restore()
     if payload["ablation"]:
         report("checking the largest shares by ablation")
@@ -120,9 +120,10 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         traces=len(traces.totals),
         attributed=attributed,
         least_bytes=_least_bytes(captured),
+        workload_bytes=_workload_bytes(captured, examples) if target.listed else {},
         call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=bottlenecks,
-        merges=_worth_planning(merged, traces.total_s, bool(target.shapes)),
+        merges=_worth_planning(merged, traces.total_s, target.ranged),
         notes=(
             *target.notes,
             *own_threads,
@@ -291,6 +292,13 @@ def _least_bytes(captured: Capture) -> float:
     """See `Profile.least_bytes`."""
     whole = captured.whole
     return least_bytes(whole.graph_module.graph) if whole and whole.calls == 1 else 0.0
+
+
+def _workload_bytes(captured: Capture, examples: Sequence[Example]) -> dict[str, float]:
+    """See `Profile.workload_bytes`."""
+    units = [unit for unit in captured.units if not unit.path and unit.calls == 1]
+    whole = len(units) == len(captured.units) == len(examples)
+    return {unit.example: least_bytes(unit.graph_module.graph) for unit in units if whole}
 
 
 def _rest(

@@ -31,6 +31,11 @@ class EvaluationRequest:
     deadline: float | None = None
     """By `time.monotonic()`: an evaluation that is still in progress then raises `TimeEnded`."""
 
+    @property
+    def weights(self) -> list[float] | None:
+        """Of the workloads in a mean; None if it is geometric: see `Workload.key`."""
+        return None if any(w.key for w in self.workloads) else [w.weight for w in self.workloads]
+
 
 class Evaluator(Protocol):
     """Judges solutions: the referee, or a wrapper around it."""

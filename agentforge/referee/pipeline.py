@@ -197,8 +197,7 @@ class EvaluationPipeline:
     def _performance(self) -> Performance:
         request = self.context.request
         names = [w.name for w in request.workloads] if len(request.workloads) > 1 else []
-        weights = [w.weight for w in request.workloads]
-        return performance(self.context.groups, weights, request.sol_s, names)
+        return performance(self.context.groups, request.weights, request.sol_s, names)
 
     def _group(self, *, first: bool) -> list[GroupTimes]:
         """Start the candidate, check it and time it on every workload.
@@ -247,6 +246,8 @@ class EvaluationPipeline:
         except WorkerFailure as failure:
             if failure.status is EvaluationStatus.UNSUPPORTED:
                 self._compile_launched()
+            if prepared.workload.key and not failure.worker:
+                failure.reason = f"workload {prepared.workload.key}: {failure.reason}"
             raise
         if self._untimed or context.level is Level.SMOKE:
             return

@@ -20,6 +20,7 @@ from agentforge.schema import (
     EvaluationStatus,
     Evidence,
     Finding,
+    Interval,
     KernelUse,
     Metric,
     Performance,
@@ -79,11 +80,15 @@ class Findings:
 
 def performance(
     groups: Sequence[Sequence[GroupTimes]],
-    weights: Sequence[float],
+    weights: Sequence[float] | None,
     sol_s: float | None,
     workloads: Sequence[str] = (),
 ) -> Performance:
-    """Combine process groups into latencies and speedups; `workloads` names them if there are several."""
+    """Combine process groups into latencies and speedups; `workloads` names them if there are several.
+
+    Args:
+        weights: see `weighted`.
+    """
     combined = [weighted(group, weights) for group in groups]
     names = [n for n in combined[0] if n not in ("candidate", "control") and all(n in g for g in combined)]
     controls = ratios(combined, "eager", "control")
@@ -95,6 +100,7 @@ def performance(
         control=control,
         deviation=deviation(controls),
         workload_s=_by_workload(groups, workloads, ["candidate", *names]),
+        workload_speedup=_speedups(groups, workloads, names),
         processor_ratio=_processor_ratios(groups, names),
         blocks=min(len(g["eager"]) for g in combined),
         processes=len(groups),
@@ -117,6 +123,18 @@ def _by_workload(
     }
 
 
+def _speedups(
+    groups: Sequence[Sequence[GroupTimes]], workloads: Sequence[str], names: Sequence[str]
+) -> dict[str, dict[str, Interval]]:
+    """See `Performance.workload_speedup`."""
+    found = {}
+    for workload, over in zip(workloads, zip(*groups, strict=True), strict=bool(workloads)):
+        seconds = [weighted([times], None) for times in over]
+        controls = ratios(seconds, "eager", "control")
+        found[workload] = {name: speedup(ratios(seconds, name, "candidate"), controls) for name in names}
+    return found
+
+
 def ratios(combined: Sequence[Mapping[str, Sequence[float]]], baseline: str, other: str) -> list[Logs]:
     """Log ratios of each process group, one for each block."""
     return [log_ratios(g[baseline], g[other]) for g in combined]
@@ -133,15 +151,17 @@ def _processor_ratios(groups: Sequence[Sequence[GroupTimes]], names: Sequence[st
     return {name: median(name) / ours for name in names if ours > 0 and median(name) > 0}
 
 
-def weighted(group: Sequence[GroupTimes], weights: Sequence[float]) -> dict[str, list[float]]:
-    """Weighted mean seconds per call over the workloads, one entry per block."""
+def weighted(group: Sequence[GroupTimes], weights: Sequence[float] | None) -> dict[str, list[float]]:
+    """Weighted mean seconds per call over the workloads, one entry per block; geometric without weights."""
     blocks = min(times.blocks for times in group)
     names = set.intersection(*(set(times.seconds) for times in group))
-    total = sum(weights)
     result: dict[str, list[float]] = {}
     for name in sorted(names):
         rows = np.array([times.seconds[name][:blocks] for times in group])
-        result[name] = list(np.average(rows, axis=0, weights=np.array(weights) / total))
+        if weights is None:
+            result[name] = list(np.exp(np.log(rows).mean(axis=0)))
+        else:
+            result[name] = list(np.average(rows, axis=0, weights=np.array(weights) / sum(weights)))
     return result
 
 

@@ -146,7 +146,11 @@ class Performance(FrozenModel):
     intervals were moved outwards by it."""
     workload_s: dict[str, dict[str, float]] = {}
     """Median seconds a call by name of the workload: of the solution (`candidate`) and of each baseline.
-    Empty if there is one workload. The other times are means over the workloads, by their weights."""
+    Empty if there is one workload. The other times are means over the workloads: by their weights, or
+    geometric (`Workload.key`)."""
+    workload_speedup: dict[str, dict[str, Interval]] = {}
+    """Speedups by name of the workload, then by baseline; empty if there is one workload. If the means are
+    geometric, `speedup` is the geometric mean of these."""
     processor_ratio: dict[str, float] = {}
     """Processor time of a call of each baseline / of the solution; empty if it was not measured. It says
     nothing about speed if they use different numbers of threads."""

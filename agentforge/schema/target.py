@@ -48,6 +48,16 @@ class Target(FrozenModel):
         """True if its workloads are the prefill and the decode step of a language model."""
         return tuple(w.name for w in self.workloads) == ("prefill", "decode")
 
+    @property
+    def listed(self) -> bool:
+        """True if its reference lists the workloads."""
+        return any(w.key for w in self.workloads)
+
+    @property
+    def ranged(self) -> bool:
+        """True if its workloads may be one call at several sizes."""
+        return bool(self.shapes) or self.listed
+
 
 class CallSite(FrozenModel):
     """One place in the target's forward where a region of operators runs."""
@@ -177,6 +187,8 @@ class Profile(FrozenModel):
     least_bytes: float = 0.0
     """Least bytes of one forward as a whole: every input and weight read once, every output written once. 0
     if it was not captured as one graph."""
+    workload_bytes: dict[str, float] = {}
+    """The same of each workload by name, if the reference lists them and each was captured as one graph."""
     call_sites: tuple[CallSite, ...]
     bottlenecks: tuple[Bottleneck, ...]
     """Ranked by `gain_s`, largest first."""

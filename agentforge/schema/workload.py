@@ -77,10 +77,14 @@ class Workload(FrozenModel):
     """Arguments of `forward`, positional ones first."""
     weight: float = Field(default=1.0, gt=0)
     """Calls of this configuration in one run of the target."""
+    key: str = ""
+    """What `get_inputs` takes, if the reference lists several `workloads`; empty for no argument. Means over
+    workloads with keys are geometric: they are no calls of one run, and each counts the same."""
 
     @cached_property
     def hash(self) -> str:
-        return content_hash(self.model_dump(mode="json", exclude={"name", "weight"}))
+        unsaid = {"name", "weight", *(() if self.key else ("key",))}
+        return content_hash(self.model_dump(mode="json", exclude=unsaid))
 
     def arguments(self, value_of: Callable[[TensorInput], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments of `forward`, with `value_of(input)` for each tensor."""

@@ -174,7 +174,10 @@ def stitched_files(
 
 
 def _examples(target: Target) -> str:
-    """Source of a call for each measured shape, if the target is a range of shapes."""
+    """Source of a call for each measured shape or workload, if there are several."""
+    if target.listed:
+        listed = "".join(f"    lambda: get_inputs({w.key!r}),\n" for w in target.workloads)
+        return f"\nEXAMPLES = [\n{listed}]\n"
     if not target.shapes:
         return ""
     functions = []

@@ -12,11 +12,11 @@ from .select import Selection
 
 
 def shape_times(target: Target, selection: Selection) -> list[dict[str, Any]]:
-    """Seconds of a call by shape: of the baselines and of the artifact; empty if the target is no range.
+    """Seconds of a call by shape or workload: of the baselines and of the artifact; empty if there is one.
 
     If eager is kept, the artifact has eager's times in the last trial.
     """
-    if not target.shapes:
+    if not target.ranged:
         return []
     trials = [t for t in (selection.trial, *reversed(selection.trials)) if t and t.evaluation.performance]
     kept = selection.trial is not None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentforge.cli.commands.verify import exit_status, stage_rows, summary
-from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, StageResult
+from agentforge.cli.commands.verify import exit_status, show, stage_rows, summary
+from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Interval, Level, StageResult
 from tests.loop.test_bottleneck_state import measured
 
 from .conftest import Run
@@ -97,6 +97,15 @@ def test_a_verdict(run: Run, reference: str, factor: str, status: str, code: int
     assert (answer.json["status"], answer.code) == (status, code)
     assert answer.json["evidence"] == "unverified"
     assert sum(answer.json["seconds_by_stage"].values()) == pytest.approx(answer.json["seconds"])
+
+
+def test_several_workloads_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    performance = verdict().performance
+    assert performance is not None
+    each = {name: {"eager": Interval(point=p, low=p, high=p)} for name, p in (("small", 1.0), ("large", 4.0))}
+    show(verdict(performance=performance.model_copy(update={"workload_speedup": each})))
+    said = capsys.readouterr().out
+    assert "workload small: 1.00x [1.00, 1.00] over eager\nworkload large: 4.00x" in said
 
 
 def test_the_table_has_one_row_for_each_stage_and_adds_up() -> None:

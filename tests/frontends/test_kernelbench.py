@@ -88,6 +88,55 @@ def test_a_model_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monk
         load_target(hangs, FrontendOptions(longest_s=0.1))
 
 
+LISTED = """
+import torch
+
+workloads = ("small", "large", "scaled")
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, scale):
+        return x * scale
+
+
+def get_inputs(workload="small"):
+    return [torch.rand(64 if workload == "large" else 4, 8), 3.0 if workload == "scaled" else 2.0]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_file_may_list_several_workloads(tmp_path):
+    path = tmp_path / "listed.py"
+    path.write_text(LISTED)
+    target = load_target(str(path))
+    assert [(w.name, w.key, w.inputs[0].shape, w.inputs[1].value) for w in target.workloads] == [
+        ("small", "small", (4, 8), 2.0),
+        ("large", "large", (64, 8), 2.0),
+        ("scaled", "scaled", (4, 8), 3.0),
+    ]
+    assert target.listed and target.ranged and not target.generation
+    assert len({w.hash for w in target.workloads}) == 3
+    with pytest.raises(UsageError, match="lists its own workloads: leave out --shapes"):
+        load_target(str(path), FrontendOptions(shapes="batch=1..8"))
+
+
+@pytest.mark.parametrize(("old", "new"), [("workload=", "size="), ('("small", "large", "scaled")', "3")])
+def test_other_uses_of_the_name_list_nothing(tmp_path, old, new):
+    path = tmp_path / "other.py"
+    path.write_text(LISTED.replace(old, new).replace("if workload ==", "if 'small' =="))
+    (only,) = load_target(str(path)).workloads
+    assert (only.key, only.inputs[0].shape) == ("", (4, 8))
+
+
+def test_a_workload_that_fails_is_named(tmp_path):
+    path = tmp_path / "fails.py"
+    path.write_text(LISTED.replace("return x * scale", "return x.view(4, 8) * scale"))
+    refuse(str(path), "fails, workload large: forward raises RuntimeError")
+
+
 def test_inputs_are_described(tmp_path):
     target = load_target(write(tmp_path))
     (x,) = target.workloads[0].inputs

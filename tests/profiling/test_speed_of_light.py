@@ -125,6 +125,18 @@ def test_the_work_of_a_model_is_that_of_its_only_region() -> None:
         assert work_of_model(profile.model_copy(update={"call_sites": sites})) is None
 
 
+def test_the_least_time_of_listed_workloads_is_their_geometric_mean() -> None:
+    profile = _profile()
+    (site,) = profile.call_sites
+    light, busy = (site.model_copy(update={"unit": f"@{n}", "flops": f}) for n, f in ((1, 0.0), (2, 1e13)))
+    bytes_of = {"1": 5e8, "2": 5e8}
+    several = profile.model_copy(update={"call_sites": (light, busy), "workload_bytes": bytes_of})
+    each = 5e8 / ROOFLINE.bandwidth, 1e13 / ROOFLINE.peak_flops["float32"]
+    assert least_time(several, DEVICE, ROOFLINE) == pytest.approx((each[0] * each[1]) ** 0.5)
+    unknown = several.model_copy(update={"workload_bytes": {"1": 5e8, "2": 0.0}})
+    assert least_time(unknown, DEVICE, ROOFLINE) is None
+
+
 def test_the_least_time_of_several_regions_counts_what_crosses_the_models_border() -> None:
     profile = _profile()
     (site,) = profile.call_sites

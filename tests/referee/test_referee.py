@@ -114,6 +114,35 @@ def test_a_right_answer_passes_and_is_measured(referee):
     assert [s.name for s in evaluation.stages][:1] == ["build"]
 
 
+LISTED = Definition(
+    name="listed",
+    op_type="model",
+    reference=REFERENCE.replace(
+        "def get_inputs():", "workloads = ('a', 'b', 'c')\n\ndef get_inputs(workload='a'):"
+    ).replace("torch.randn(48, 96)", "torch.randn(32 * (ord(workload) - 96), 96)"),
+)
+EACH = [Workload(name=name, key=name, source="reference") for name in "abc"]
+
+
+def test_one_verdict_has_a_figure_for_each_workload(referee):
+    found = referee.evaluate(EvaluationRequest(LISTED, EACH, solution(RIGHT, LISTED)))
+    assert found.status is EvaluationStatus.PASSED, found.reasons
+    assert found.performance is not None
+    assert list(found.performance.workload_speedup) == ["a", "b", "c"]
+    assert all(over["eager"].low > 0 for over in found.performance.workload_speedup.values())
+    seconds = [found.performance.workload_s[w.name]["eager"] for w in EACH]
+    assert min(seconds) < found.performance.baseline_s["eager"] < max(seconds)
+
+
+@pytest.mark.parametrize("wrong", "abc")
+def test_a_solution_that_is_wrong_on_one_workload_is_refused(referee, wrong):
+    rows = 32 * (ord(wrong) - 96)
+    source = model(f"return self.right(x) * (1.01 if len(x) == {rows} else 1.0)", init="")
+    found = referee.evaluate(EvaluationRequest(LISTED, EACH, solution(source, LISTED)))
+    assert found.status is EvaluationStatus.INCORRECT_NUMERICAL
+    assert found.reasons[0].startswith(f"workload {wrong}: ")
+
+
 def test_in_server_mode_every_call_of_a_turn_comes_after_a_pause(referee, monkeypatch):
     """A call that is not timed as well: else a candidate would know which one is."""
     pauses: list[float] = []

@@ -21,6 +21,7 @@ from agentforge.schema import (
     Performance,
     ReasonCode,
     StageResult,
+    Workload,
 )
 from agentforge.testing.language import make_solution
 
@@ -151,6 +152,25 @@ def test_several_workloads_have_a_time_each() -> None:
     }
     assert found.latency_s == pytest.approx((8 + 3 * 1) / 4)
     assert performance([[times(1.0)]] * 3, [1], None).workload_s == {}
+
+
+def test_workloads_of_a_definition_count_the_same_whatever_they_take() -> None:
+    def times(seconds: float, speedup: float) -> GroupTimes:
+        own = {"candidate": seconds, "eager": seconds * speedup, "control": seconds * speedup}
+        return GroupTimes({name: [s * factor for factor in (0.9, 1.0, 1.1)] for name, s in own.items()})
+
+    groups = [[times(100.0, 1.0), times(1.0, 8.0), times(0.1, 8.0)]] * 3
+    found = performance(groups, None, None, ["1", "2", "3"])
+    assert [found.workload_speedup[w]["eager"].point for w in ("1", "2", "3")] == pytest.approx(
+        [1.0, 8.0, 8.0]
+    )
+    assert found.speedup["eager"].point == pytest.approx(4.0)
+    assert found.latency_s == pytest.approx(10 ** (1 / 3))
+    assert found.baseline_s["eager"] == pytest.approx(4 * 10 ** (1 / 3))
+    keyed = [Workload(name=name, key=name, source="reference") for name in ("1", "2")]
+    plain = [workload.model_copy(update={"key": "", "weight": 2.0}) for workload in keyed]
+    asked = [EvaluationRequest(DEFINITION, w, SOLUTION).weights for w in (keyed, plain)]
+    assert asked == [None, [2.0, 2.0]]
 
 
 def test_kernels_of_several_workloads_are_added_up() -> None:

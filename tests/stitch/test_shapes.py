@@ -321,3 +321,5 @@ def test_regret_is_the_time_over_the_best_at_each_shape() -> None:
     ]
     assert "| batch=1 | 3.000 ms | 1.000 ms, torch.compile | 2.000 ms | 2.00x |" in shape_table(rows)
     assert shape_times(TARGET, selection) == []
+    keyed = tuple(Workload(name=name, key=name, source="reference") for name in times)
+    assert shape_times(TARGET.model_copy(update={"workloads": keyed}), selection) == rows

@@ -103,4 +103,7 @@ def show(evaluation: Evaluation) -> None:
             baseline = _text.seconds(evaluation.performance.baseline_s[name])
             certain = f"at least {value.at_least:.2f}x: " if value.at_least else ""
             _print.line(f"speedup over {name} ({baseline}): {certain}{value}")
+        for name, over in evaluation.performance.workload_speedup.items():
+            each = ", ".join(f"{value} over {baseline}" for baseline, value in over.items())
+            _print.line(f"workload {name}: {each}")
         _print.line(f"control, the same baseline twice: {evaluation.performance.control}")

@@ -201,8 +201,9 @@ class Baselines:
         if workload.source == "spec":
             arguments, drawing, fresh, numbers = arguments_of(workload), None, False, False
         else:
-            arguments, fresh = self._described()
-            drawing, numbers = self._draw, drawn_numbers(arguments, lambda: self._described()[0])
+            arguments, fresh = self._described(workload.key)
+            drawing = partial(self._draw, workload.key)
+            numbers = drawn_numbers(arguments, lambda: self._described(workload.key)[0])
         inputs = Inputs(workload, arguments, drawing)
         inputs.anew = fresh
         prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes, drawn_numbers=numbers)
@@ -227,9 +228,9 @@ class Baselines:
                 raise
             return None
 
-    def _described(self) -> tuple[Arguments, bool]:
+    def _described(self, key: str) -> tuple[Arguments, bool]:
         """Arguments of a new draw, and whether the reference asks for one for each call."""
-        reply = self.eager.request({"op": "describe", "seed": secrets.randbits(60)})
+        reply = self.eager.request({"op": "describe", "seed": secrets.randbits(60), "workload": key})
         return Arguments(reply["arguments"], reply["slot_bytes"]), reply["fresh"]
 
     def _make_room(self, prepared: PreparedWorkload) -> None:
@@ -248,8 +249,8 @@ class Baselines:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)
         self.eager.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
 
-    def _draw(self, seed: int) -> list[torch.Tensor]:
-        reply = self.eager.request({"op": "draw", "seed": seed})
+    def _draw(self, key: str, seed: int) -> list[torch.Tensor]:
+        reply = self.eager.request({"op": "draw", "seed": seed, "workload": key})
         if reply["changed"]:
             raise TargetError(
                 f"{self.definition.name}: get_inputs() gives other shapes on each call; "

@@ -76,7 +76,7 @@ class BaselineServer(Server):
         state = {k: self._weights(v).to_json() for k, v in dense_state(self._module).items()}
         self._module = self._runner.place(self._module)
         self._fresh = {k: t.clone() for k, t in self._buffers().items()}
-        self._take(_compiled(self._module, body["compile"]))
+        self._take(_compiled(self._module, body["compile"], len(self._problem.workloads)))
         if body["ahead"]:
             self._call_ahead(body["ahead"])
         keys = {"buffers": list(self._fresh), "trained": trained_keys(self._module)}
@@ -112,21 +112,17 @@ class BaselineServer(Server):
     def _describe(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What `get_inputs()` gives, with places for its tensors in a slot."""
         assert self._problem is not None
-        arguments, placer = self._drawn(body["seed"])
+        arguments, placer = self._drawn(body["seed"], body["workload"])
         fresh = bool(getattr(self._problem.module, "fresh_inputs", False))
         return {"arguments": arguments, "slot_bytes": placer.nbytes, "fresh": fresh}
 
-    def _drawn(self, seed: int) -> tuple[dict[str, Any], Placer]:
+    def _drawn(self, seed: int, workload: str = "") -> tuple[dict[str, Any], Placer]:
         assert self._problem is not None
-        args, kwargs = self._problem.inputs(seed)
+        args, kwargs = self._problem.of(workload).inputs(seed)
         placer = Placer()
-        return (
-            {
-                "args": [values.encode(a, placer) for a in args],
-                "kwargs": {k: values.encode(v, placer) for k, v in kwargs.items()},
-            },
-            placer,
-        )
+        listed = [values.encode(a, placer) for a in args]
+        named = {k: values.encode(v, placer) for k, v in kwargs.items()}
+        return {"args": listed, "kwargs": named}, placer
 
     def _workload(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         self._arguments = body["arguments"]
@@ -135,7 +131,7 @@ class BaselineServer(Server):
     def _draw(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Put what `get_inputs()` gives under a seed in the memory for outputs."""
         assert self._outputs is not None
-        arguments, placer = self._drawn(body["seed"])
+        arguments, placer = self._drawn(body["seed"], body["workload"])
         if values.layouts(arguments) != values.layouts(self._arguments):
             return {"changed": True}
         placer.write(self._outputs)
@@ -387,8 +383,8 @@ def _numbered(tensors: list[torch.Tensor]) -> list[Leaf]:
     return [Leaf(str(n), tensor.detach()) for n, tensor in enumerate(tensors)]
 
 
-def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
-    """The reference as a baseline runs it."""
+def _compiled(module: torch.nn.Module, mode: CompileMode, workloads: int) -> Any:
+    """The reference as a baseline runs it: compiled for each of several workloads, not for all shapes."""
     if mode == "graph":
         return GraphedModel(module)
     if not mode:
@@ -397,4 +393,6 @@ def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
         import torch._inductor.config as inductor
 
         inductor.freezing = True  # Dynamo reads it too, so it is no option of one compilation
-    return torch.compile(module, mode="max-autotune" if mode.startswith("max-autotune") else None)
+    torch._dynamo.config.recompile_limit += workloads
+    tuned = "max-autotune" if mode.startswith("max-autotune") else None
+    return torch.compile(module, mode=tuned, dynamic=False if workloads else None)

@@ -15,8 +15,7 @@ from ._base import FULL_LEVEL, Check, CheckContext, When
 
 def control_steady(context: CheckContext, group: Sequence[GroupTimes]) -> bool:
     """Whether the A/A' control of this process group is 1: the same baseline in two processes."""
-    weights = [w.weight for w in context.request.workloads]
-    return statistics.control_steady(weighted(group, weights))
+    return statistics.control_steady(weighted(group, context.request.weights))
 
 
 class Agreement(Check):
