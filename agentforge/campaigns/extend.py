@@ -185,7 +185,7 @@ def _limit(store: Store, item: ItemReport, speedup: Interval | None) -> float:
     time_s = item.latency_s * speedup.point if speedup and item.latency_s else None
     if time_s is None and item.run:
         profile = store.get_profile(item.run)
-        time_s = profile.total_s if profile else None
+        time_s = profile.total_s / item.workloads if profile else None
     return math.log(time_s / item.sol_s) if time_s and item.sol_s else math.inf
 
 

@@ -79,6 +79,13 @@ def sections(report: CampaignReport) -> Iterator[Section]:
             for d in report.definitions
         ]
         yield Section("Definitions with several workloads", _DEFINITIONS, rows, _TOGETHER)
+    if several := [item for item in report.items if item.workload_speedup]:
+        each = [
+            (i.problem, name, i.arm, _result(i), over.get("eager", ""), over.get(i.best_baseline, ""))
+            for i in several
+            for name, over in i.workload_speedup.items()
+        ]
+        yield Section("Workloads of one verdict", _WORKLOADS, each)
     if report.ranking:
         rows = [
             (r.task, r.ranking_by, r.place or "-", r.arm, _number(r.seconds and r.seconds * 1e3, ".4g"))
@@ -122,6 +129,7 @@ _JUDGED = (
     "differently, also within one version."
 )
 _DEFINITIONS = ("definition", "arm", "workloads", "verified", "geomean over eager", "over the best baseline")
+_WORKLOADS = ("problem", "workload", "arm", "result", "over eager", "over the best baseline")
 _PUBLISHED = ("published by", "figure", "group", "theirs", "arm", "ours", "what differs", "source")
 _PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "visits", "seconds")
 _REASONS = ("problem", "arm", "reason")
@@ -212,13 +220,16 @@ def _which(arm: ArmReport) -> tuple[str, str]:
     return arm.arm, arm.group or "all"
 
 
+def _result(item: ItemReport) -> str:
+    return "verified" if item.verified else "not verified" if item.correct else item.mode or item.state
+
+
 def _row(item: ItemReport) -> tuple[object, ...]:
-    result = "verified" if item.verified else "not verified" if item.correct else item.mode or item.state
     over_best = item.speedup.get(item.best_baseline)
     return (
         item.problem,
         item.arm,
-        result,
+        _result(item),
         item.speedup.get("eager", ""),
         over_best or "",
         item.visits,
@@ -229,7 +240,7 @@ def _row(item: ItemReport) -> tuple[object, ...]:
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
     "latency_s", "sol_s", "device", "visits", "seconds", "device_seconds", "tokens", "dollars",
-    "unpriced_calls", "run", "reason", "reused",
+    "unpriced_calls", "run", "reason", "reused", "workloads",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 

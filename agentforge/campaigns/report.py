@@ -42,6 +42,8 @@ class ItemReport(FrozenModel):
     state: ItemState
     definition: str = ""
     """The definition that it is one workload of, if there are several."""
+    workloads: int = 1
+    """Workloads that its verdict is on."""
     reason: str = ""
     """Why there is no result, why the baseline is kept, or why a later visit has no result."""
     run: str | None = None
@@ -59,7 +61,11 @@ class ItemReport(FrozenModel):
     weak: bool = False
     """The problem's inputs and tolerance accept wrong answers, so nothing can be verified."""
     speedup: dict[str, Interval] = {}
-    """Of the artifact, by baseline; empty if it is eager."""
+    """Of the artifact, by baseline; empty if it is eager. With several workloads, their geometric mean."""
+    workload_speedup: dict[str, dict[str, Interval]] = {}
+    """The same of each of several workloads, by its name."""
+    workload_s: dict[str, float] = {}
+    """Seconds a call of each of several workloads."""
     best_baseline: str = ""
     latency_s: float | None = None
     sol_s: float | None = None
@@ -86,6 +92,11 @@ class ItemReport(FrozenModel):
     def task(self) -> str:
         """The definition, or the problem if it has no others."""
         return self.definition or self.problem
+
+    def seconds_by_workload(self) -> dict[str, float]:
+        """Seconds a call of what was judged, by the name that a problem of it alone has."""
+        several = {f"{self.problem}/{name}": seconds for name, seconds in self.workload_s.items()}
+        return several or ({self.problem: self.latency_s} if self.latency_s else {})
 
     @property
     def checker(self) -> str:
@@ -200,7 +211,7 @@ def build_report(store: Store, name: str) -> CampaignReport:
             ranking(
                 problems.values(),
                 [arm.name for arm in campaign.arms],
-                {(i.problem, i.arm): i.latency_s for i in items if i.verified and i.latency_s},
+                {(n, i.arm): s for i in items if i.verified for n, s in i.seconds_by_workload().items()},
             )
         ),
         items=items,
@@ -296,6 +307,7 @@ def _item(
         arm=item.arm,
         state=item.state,
         definition=problem.definition,
+        workloads=len(problem.native.get("workloads", ())) or 1,
         reason=item.reason,
         run=item.result_run or item.run,
         visits=item.visits,
@@ -313,6 +325,7 @@ def _item(
     run, stitched, evaluation = result.run, result.stitched, result.evaluation
     own = has_kernels(stitched)
     performance = evaluation.performance if evaluation else None
+    each = performance.workload_s if performance else {}
     verified = own and stitched.proven and evaluation is not None and evaluation.verified
     native = result.native if verified else None
     models = (e.definition == run.target or e.definition == store.definition_of(run) for e in result.weak)
@@ -327,6 +340,9 @@ def _item(
             "codes": result.judged.codes if result.judged else (),
             "weak": any(models),
             "speedup": performance.speedup if performance else {},
+            "workloads": max(bare.workloads, len(each)),
+            "workload_speedup": performance.workload_speedup if performance else {},
+            "workload_s": {name: seconds["candidate"] for name, seconds in each.items()},
             "best_baseline": performance.best_baseline if performance else "",
             "latency_s": performance.latency_s if performance else None,
             "sol_s": (performance and performance.sol_s) or stitched.sol_s,
@@ -363,15 +379,15 @@ def _arm(arm: str, group: str, items: Sequence[ItemReport]) -> ArmReport:
 
 def _definitions(items: Iterable[ItemReport]) -> Iterator[DefinitionReport]:
     for (arm, name), rows in by_definition(items).items():
-        if not rows[0].definition:
+        if not rows[0].definition and rows[0].workloads == 1:
             continue
         scores = {b: definition_score(rows, b) for b in ("eager", BEST)}
         yield DefinitionReport(
             definition=name,
             arm=arm,
-            workloads=len(rows),
-            over=sum(item.state.over for item in rows),
-            verified=sum(item.verified for item in rows),
+            workloads=sum(item.workloads for item in rows),
+            over=sum(item.workloads for item in rows if item.state.over),
+            verified=sum(item.workloads for item in rows if item.verified),
             speedup={b: found.speedup or found.kept for b, found in scores.items()},
         )
 

@@ -39,7 +39,8 @@ class SuiteProblem(FrozenModel):
     definition: str = ""
     """Name of the definition that this is one workload of; empty if there is only this one."""
     native: dict[str, Any] = {}
-    """What the suite's format says beyond us: tolerance, ranking, sizes."""
+    """What the suite's format says beyond us: tolerance, ranking, sizes. A problem of several workloads has a
+    list `workloads` with what differs."""
     unsupported: str = ""
     """Why it cannot run here; empty if it can."""
 

@@ -79,10 +79,14 @@ class SuiteContract(ABC):
 
     def test_the_workloads_of_a_definition_have_its_name_and_group(self, tmp_path: Path) -> None:
         by_definition: dict[str, list[SuiteProblem]] = {}
-        for problem in selected(self.open(self.good(tmp_path)), Selection()):
+        problems = list(self.open(self.good(tmp_path)).problems(Selection()))
+        for problem in problems:
             if problem.definition:
                 by_definition.setdefault(problem.definition, []).append(problem)
                 assert problem.id.startswith(f"{problem.definition}/")
+        for whole in (problem for problem in problems if problem.id in by_definition):
+            assert whole.group == by_definition[whole.id][0].group
+            assert not whole.definition
         for workloads in by_definition.values():
             assert len(workloads) > 1
             assert len({workload.group for workload in workloads}) == 1

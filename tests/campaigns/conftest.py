@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -52,8 +52,13 @@ def finish(
     mode: str = "kernels",
     weak: bool = False,
     solution: Solution | None = None,
+    each: Mapping[str, float] | None = None,
 ) -> None:
-    """A finished run; its stitched model is `speedup` times as fast as eager, and half that over compile."""
+    """A finished run; its stitched model is `speedup` times as fast as eager, and half that over compile.
+
+    Args:
+        each: the speedup of each workload, if there are several.
+    """
     run = nouns.run(item_run, target=nouns.definition().hash, status=RunStatus.FINISHED)
     store.create_run(run)
     stored = store.save_solution(solution or nouns.solution())
@@ -63,9 +68,10 @@ def finish(
     performance = evaluation.performance.model_copy(
         update={
             "baseline_s": {name: point for name, (point, _) in ends.items()},
-            "speedup": {
-                name: Interval(point=point, low=point * 0.9, high=point * 1.1)
-                for name, (point, _) in ends.items()
+            "speedup": {name: _about(point) for name, (point, _) in ends.items()},
+            "workload_s": {w: {"candidate": 1 / s, "eager": 1.0} for w, s in (each or {}).items()},
+            "workload_speedup": {
+                w: {"eager": _about(s), "compile": _about(s / 2)} for w, s in (each or {}).items()
             },
         }
     )
@@ -85,6 +91,10 @@ def finish(
             evaluation=None if mode == "eager" else identifier,
         ),
     )
+
+
+def _about(point: float) -> Interval:
+    return Interval(point=point, low=point * 0.9, high=point * 1.1)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from agentforge.schema import (
@@ -162,3 +164,19 @@ def on_a_known_machine(payload: Mapping[str, Any], report: Report) -> dict[str, 
 
     leave_out()
     return run_item(payload, report)
+
+
+def on_a_steady_clock(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """The same with verdicts that say twice as fast of any C++, and slower of anything else."""
+    from agentforge.referee import Referee
+    from tests.steady import SteadyReferee
+
+    evaluate = Referee.evaluate
+
+    def steady(self: Referee, *asked: Any, **options: Any) -> Any:
+        real: Any = SimpleNamespace(evaluate=partial(evaluate, self))
+        speed = SteadyReferee(real, lambda solution: 2.0 if solution.spec.language == "cpp" else 0.9)
+        return speed.evaluate(*asked, **options)
+
+    Referee.evaluate = steady  # type: ignore[method-assign]
+    return on_a_known_machine(payload, report)

@@ -388,6 +388,38 @@ def test_only_kernelbench_is_exported_as_kernelbench(store: Store, tmp_path: Pat
         export_kernelbench(store, build_report(store, "other"), tmp_path)
 
 
+def test_a_verdict_on_several_workloads_has_one_figure_for_each(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'several.db'}") as opened:
+        made, _ = nouns.campaign(2, suite="sol:/x")
+        native = {"workloads": [{"uuid": "a"}, {"uuid": "b"}]}
+        problems = [
+            SuiteProblem(id="norm", target="x.py", native=native),
+            SuiteProblem(id="rope", target="y.py", native=native),
+        ]
+        opened.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+        item = opened.take_item("night", "host:1", 600)
+        assert item is not None
+        finish(opened, "run-0", speedup=4.0, each={"1": 2.0, "2": 8.0})
+        opened.attach_run(item, "run-0")
+        opened.end_item(item, TryOutcome.DONE)
+        report = build_report(opened, "night")
+    done, waiting = report.items
+    assert [done.workload_speedup[w]["eager"].point for w in ("1", "2")] == [2.0, 8.0]
+    assert (done.workloads, waiting.workloads, done.speedup["eager"].point) == (2, 2, 4.0)
+    assert done.seconds_by_workload() == {"norm/1": 0.5, "norm/2": 0.125}
+    norm, rope = report.definitions
+    assert (norm.definition, norm.workloads, norm.over, norm.verified) == ("norm", 2, 2, 2)
+    assert (rope.workloads, rope.over, rope.verified, rope.speedup["eager"]) == (2, 0, 0, 1.0)
+    assert norm.speedup == pytest.approx({"eager": 4.0, "best": 2.0})
+    (arm,) = report.arms
+    assert (arm.problems, arm.scores["eager"].geometric_mean_speedup) == (2, pytest.approx(4.0))
+    for text in (markdown(report), html(report)):
+        assert "2.00x [1.80, 2.20]" in text
+        assert "8.00x [7.20, 8.80]" in text
+    assert "| norm | 2 | base | verified | 8.00x [7.20, 8.80] | 4.00x [3.60, 4.40] |" in markdown(report)
+    assert json.loads(report.model_dump_json())["items"][0]["workload_speedup"]["2"]["eager"]["point"] == 8.0
+
+
 def test_workloads_of_one_definition_count_together(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path / 'several.db'}") as opened:
         made, _ = nouns.campaign(4, suite="sol:/x")

@@ -1,8 +1,8 @@
 """One entry for several workloads: a call runs the kernels for its shapes, or the reference.
 
-A stitched solution has kernels for the shapes of one workload. Each gets a folder of its own, and the entry
-chooses by the shapes, dtypes and numbers of a call. They share one copy of the run-time modules. Nothing of a
-solution or a task runs here.
+A solution that was judged on one workload has kernels for its shapes, and the entry chooses by the shapes,
+dtypes and numbers of a call. One that was judged on all workloads gets every call. Each has its own folder;
+they share one copy of the run-time modules. Nothing of a solution or a task runs here.
 """
 
 from __future__ import annotations
@@ -90,21 +90,23 @@ _RUN = '''
 def run({names}):
     """Call the kernels for these shapes."""
     arguments = ({names},)
-    place, *_ = _KERNELS.get(_key(arguments)) or [(_REFERENCE, "Model")]
+    place, *_ = _KERNELS.get(_key(arguments)) or [{otherwise}]
     return _call(place, arguments)
 '''
 
 _CUSTOM_KERNEL = '''
 
 def custom_kernel(data):
-    """Call the kernels for these tensors and numbers."""
+    """Call the kernels for these tensors and numbers; those for several workloads take a workload's name."""
     leaves, tree = _pytree.tree_flatten((data,))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    for place in _KERNELS.get(_key(tensors), ()):
-        model = _model(place)
-        constants = [torch.Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        if model._tree == tree and model._leaves == constants:
-            return _call(place, tensors)
+    given = _key(tensors)
+    for name in ((), *(key[:1] for key in _KERNELS if key[1:] == given and isinstance(key[0], str))):
+        for place in _KERNELS.get((*name, *given), ()):
+            model = _model(place).of[name[0]] if name else _model(place)
+            constants = [torch.Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            if model._tree == tree and model._leaves == constants:
+                return _call(place, [*name, *tensors])
     return _module(_REFERENCE).ref_kernel(data)
 '''
 
@@ -116,20 +118,27 @@ class ShapeKernels:
     """A stitched solution and the call that its kernels are for."""
 
     solution: Solution
-    key: Key
-    """For each argument, `(shape, dtype)` of a tensor, or another value."""
+    keys: tuple[Key, ...]
+    """For each call and argument, `(shape, dtype)` of a tensor, or another value."""
+    whole: bool = False
+    """It was judged on all workloads of its definition."""
 
 
-def shape_kernels(solution: Solution) -> ShapeKernels | None:
-    """A stitched solution with the call that its kernels are for; None if they are not for one whole call."""
+def shape_kernels(solution: Solution, *, whole: bool = False) -> ShapeKernels | None:
+    """A stitched solution with the calls that its kernels are for; None if it is for one workload, and they
+    are not for that whole call.
+
+    Args:
+        whole: it was judged on all workloads of its definition.
+    """
     plan = next((json.loads(file.content) for file in solution.sources if file.path == "plan.json"), None)
-    calls = [unit["signature"] for unit in plan["units"] if not unit["path"]] if plan else []
-    if len(calls) != 1 or not calls[0]["leaves"]:  # torch.compile may have no description of the call
-        return None
-    leaves = calls[0]["leaves"]
-    if [leaf["path"] for leaf in leaves] != [[0, number] for number in range(len(leaves))]:
-        return None
-    return ShapeKernels(solution, tuple(_value(leaf) for leaf in leaves))
+    calls = [unit["signature"]["leaves"] for unit in plan["units"] if not unit["path"]] if plan else []
+    keys = tuple(
+        tuple(_value(leaf) for leaf in leaves)
+        for leaves in calls  # torch.compile may have no description of the call
+        if leaves and [leaf["path"] for leaf in leaves] == [[0, number] for number in range(len(leaves))]
+    )
+    return ShapeKernels(solution, keys, whole) if whole or len(keys) == len(calls) == 1 else None
 
 
 def _value(leaf: Mapping[str, Any]) -> Any:
@@ -152,16 +161,19 @@ def entry_files(
     runtime = _runtime_files(solutions)
     files = {_REFERENCE: reference}
     files |= {f"{_RUNTIME}/{path}": text for path, text in runtime.items() if path not in unused}
-    table = dict[Key, list[tuple[str, str]]]()
+    table, otherwise = dict[Key, list[tuple[str, str]]](), (_REFERENCE, "Model")
     for number, kernels in enumerate(found, 1):
         folder = f"workload_{number}"
         for file in kernels.solution.sources:
             if runtime.get(file.path) != file.content:  # another version's are kept: its loader warns
                 files[f"{folder}/{file.path}"] = file.content
         place = f"{folder}/{kernels.solution.entry_file}", kernels.solution.entry_class
-        if all(value == value for value in kernels.key):  # no call has a number that is none
-            table.setdefault(kernels.key, []).append(place)
-    below = _RUN.format(names=", ".join(names)) if names else _CUSTOM_KERNEL
+        for key in kernels.keys:
+            if all(value == value for value in key):  # no call has a number that is none
+                table.setdefault(key, []).append(place)
+        if kernels.whole:
+            otherwise = place
+    below = _RUN.format(names=", ".join(names), otherwise=otherwise) if names else _CUSTOM_KERNEL
     common = _COMMON.format(
         reference=_REFERENCE,
         runtime=_RUNTIME,

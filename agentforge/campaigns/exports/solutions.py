@@ -1,7 +1,7 @@
 """A campaign's verified solutions in the layout of its suite: FlashInfer Trace, SOL-ExecBench or GPU MODE.
 
-Each definition has one solution for each arm: it runs the kernels that were verified for a call's shapes, and
-the reference for other ones.
+Each definition has one solution for each arm: the one that was judged on all workloads, or one that runs the
+kernels that were verified for a call's shapes, and the reference for other ones.
 """
 
 from __future__ import annotations
@@ -85,12 +85,17 @@ def _files(
     form: str, task: str, arm: str, items: Sequence[tuple[SuiteProblem, Solution]]
 ) -> Iterator[tuple[str, str]]:
     problem, solutions = items[0][0], [solution for _, solution in items]
-    kernels = [found for found in map(shape_kernels, solutions) if found is not None]
+    of_all = ["workloads" in one.native for one, _ in items]
+    found = [shape_kernels(solution, whole=w) for solution, w in zip(solutions, of_all, strict=True)]
+    kernels = [one for one in found if one and (one.keys or form != "gpu-mode")]
     if not kernels:
         return
     names = () if form == "gpu-mode" else _parameters(problem.source)
     files = entry_files(problem.source, kernels, names=names)
     about = f"kernels for {len(kernels)} of its workloads, each verified by AgentForge"
+    if all(of_all):
+        judged = sum(len(one.native["workloads"]) for one, _ in items)
+        about = f"verified by AgentForge on its {judged} workloads in one verdict"
     if form == "gpu-mode":
         sources = tuple(SourceFile(path=path, content=text) for path, text in files.items())
         whole = Solution(

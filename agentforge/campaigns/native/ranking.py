@@ -46,7 +46,8 @@ def ranking(
     """For each task with benchmarks all arms, the fastest first.
 
     Args:
-        seconds: a call's time, by problem and arm, of verified solutions.
+        seconds: a call's time, by problem and arm, of verified solutions. Workloads of a problem that has
+            several have names of their own, `TASK/benchmarks/1`.
     """
     tasks: dict[str, list[SuiteProblem]] = {}
     for problem in problems:
@@ -54,9 +55,10 @@ def ranking(
             tasks.setdefault(problem.definition or problem.id, []).append(problem)
     for task, found in tasks.items():
         how, benchmarks = found[0].native["ranking_by"], found[0].native["of"]
+        names = {number: name for problem in found for number, name in _numbers(problem)}
         figures = {
             arm: figure(
-                how, {p.native["number"]: s for p in found if (s := seconds.get((p.id, arm)))}, benchmarks
+                how, {n: s for n, name in names.items() if (s := seconds.get((name, arm)))}, benchmarks
             )
             for arm in arms
         }
@@ -64,3 +66,11 @@ def ranking(
         for arm, value in sorted(figures.items(), key=lambda pair: (pair[1] is None, pair[1] or 0.0)):
             place = None if value is None else known.index(value) + 1
             yield Ranked(task=task, ranking_by=how, arm=arm, place=place, seconds=value)
+
+
+def _numbers(problem: SuiteProblem) -> list[tuple[int, str]]:
+    """Number and name of each benchmark of a problem."""
+    several = len(problem.native.get("workloads", ()))
+    if several:
+        return [(number, f"{problem.id}/{number}") for number in range(1, several + 1)]
+    return [(problem.native["number"], problem.id)]

@@ -54,8 +54,9 @@ class Suite(Protocol):
     def problems(self, selection: Selection) -> Iterable[SuiteProblem]:
         """All problems at the selected levels, in a fixed order, with unique identifiers.
 
-        Each workload of a definition is a problem. One that cannot run here says why, and is
-        not left out; so does a task that cannot be read, if others can.
+        Each workload of a definition is a problem, and all of them are another one whose identifier is the
+        definition's name: see `selected`. One that cannot run here says why, and is not left out; so does
+        a task that cannot be read, if others can.
 
         Raises:
             UsageError: the place is missing or is not of this form, or a level is not there.
@@ -100,13 +101,15 @@ def open_suite(spec: str) -> Suite:
 
 
 def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
-    """The wanted problems.
+    """The wanted problems. A workload is left out if the problem of all workloads of its definition is there.
 
     Raises:
         UsageError: as for `Suite.problems`, or there are none, or two have one identifier, or one has an
             identifier that is no relative path.
     """
-    found = tuple(problem for problem in suite.problems(selection) if selection.wants(problem))
+    wanted = [problem for problem in suite.problems(selection) if selection.wants(problem)]
+    whole = {problem.id for problem in wanted}
+    found = tuple(problem for problem in wanted if problem.definition not in whole)
     if not found and selection.only == "*":
         raise UsageError("the suite has no problem: name the place of another one")
     if not found:

@@ -22,6 +22,7 @@ from ._base import (
     read_problem,
     read_tasks,
 )
+from ._below import with_whole
 
 Json = dict[str, Any]
 _NATIVE = ("name", "op_type", "constraints", "tags")
@@ -54,7 +55,7 @@ class TraceTask:
             said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
             fields: Json = {"group": self.group, "definition": several, "native": {**native, **said}}
             try:
-                source, fields["files"] = workload_source(self.definition, workload, self.roots, self.named)
+                source, fields["files"] = self._source([workload])
             except CannotRunError as reason:
                 source, fields["unsupported"] = "", str(reason)
             yield generated_problem(
@@ -64,6 +65,17 @@ class TraceTask:
             yield generated_problem(
                 self.identifier, "", group=self.group, native=native, unsupported="it has no workload"
             )
+
+    def source(self) -> str:
+        """The reference with the inputs of all workloads.
+
+        Raises:
+            UsageError: as for `workload_source`.
+        """
+        return self._source(self.workloads)[0]
+
+    def _source(self, workloads: Sequence[Json]) -> tuple[str, dict[str, str]]:
+        return workload_source(self.definition, workloads, self.roots, self.named)
 
 
 TaskReader = tuple[str, str, Callable[[], TraceTask]]
@@ -91,7 +103,8 @@ class TraceSuite(FolderSuite, ABC):
 
 
 def _problems(read: Callable[[], TraceTask]) -> Iterator[SuiteProblem]:
-    return read().problems()
+    task = read()
+    return with_whole(list(task.problems()), task.source)
 
 
 def read_json(path: Path) -> Json:

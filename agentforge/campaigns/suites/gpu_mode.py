@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from ._base import (
     read_tasks,
     suite_folder,
 )
-from ._tensors import ONLY_TENSORS
+from ._below import ONLY_TENSORS, source_of_all, with_whole
 
 _NEEDED = {"ref_kernel", "generate_input"}
 _KINDS = ("tests", "benchmarks")
@@ -81,6 +81,17 @@ def native_check(model, tensors, output):
     return check_implementation(*model._bound(tensors), output)
 '''
 
+_VERDICT_OF_ALL = '''
+
+_single_check = native_check
+
+
+def native_check(model, tensors, output):
+    """The same for the workload that a call names."""
+    workload, *given = tensors
+    return _single_check(model.of[workload], given, output)
+'''
+
 _NEW = '''
 
 class ModelNew(Model):
@@ -97,7 +108,7 @@ its answer in each call, and so does the submission."""
 
 
 class GpuMode(FolderSuite):
-    """Each test and each benchmark of a task is a problem, `TASK/tests/1`."""
+    """A task's tests are a problem, its benchmarks another one, and so is each of them, `TASK/tests/1`."""
 
     name = "gpu-mode"
     form = "gpu-mode:DIR"
@@ -174,22 +185,35 @@ def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
     native |= {"checker": True} if checked else {}
     below = ONLY_TENSORS + _VERDICT if checked else ONLY_TENSORS
     for kind in _KINDS:
-        specs = task.get(kind) or []
-        for number, said in enumerate(specs, 1):
-            if not isinstance(said, dict):
-                raise UsageError(f"{path}, {kind} {number} is no mapping: correct it")
-            # kernelbot writes a line of text for a task's eval.py, which reads True and False as strings.
-            spec = {key: str(value) if isinstance(value, bool) else value for key, value in said.items()}
+        specs = [_spec(said, f"{path}, {kind} {n}") for n, said in enumerate(task.get(kind) or [], 1)]
+        parts = []
+        for number, spec in enumerate(specs, 1):
             several = f"{name}/{kind}" if len(specs) > 1 else ""
             around = _BELOW.format(spec=spec, theirs=_THEIRS.format(function="ref_kernel"))
-            yield generated_problem(
-                f"{name}/{kind}/{number}" if several else f"{name}/{kind}",
-                "" if reason else text + around + below,
-                group=group,
-                definition=several,
-                native={**native, "kind": kind, "spec": spec, "number": number, "of": len(specs)},
-                unsupported=reason,
+            parts.append(
+                generated_problem(
+                    f"{name}/{kind}/{number}" if several else f"{name}/{kind}",
+                    "" if reason else text + around + below,
+                    group=group,
+                    definition=several,
+                    native={**native, "kind": kind, "spec": spec, "number": number, "of": len(specs)},
+                    unsupported=reason,
+                )
             )
+        verdict = _VERDICT_OF_ALL if checked else ""
+        yield from with_whole(parts, partial(_whole, parts, specs, verdict))
+
+
+def _whole(parts: Sequence[SuiteProblem], specs: Sequence[Mapping[str, Any]], verdict: str) -> str:
+    return source_of_all(parts[0].source, "_SPEC", specs) + verdict
+
+
+def _spec(said: Any, where: str) -> dict[str, Any]:
+    """Arguments of `generate_input`."""
+    if not isinstance(said, dict):
+        raise UsageError(f"{where} is no mapping: correct it")
+    # kernelbot writes a line of text for a task's eval.py, which reads True and False as strings.
+    return {key: str(value) if isinstance(value, bool) else value for key, value in said.items()}
 
 
 def _ranking(path: Path, task: Mapping[str, Any]) -> str:

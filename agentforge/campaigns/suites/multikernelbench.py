@@ -7,7 +7,6 @@ Reference: https://github.com/wzzll123/MultiKernelBench.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -26,10 +25,8 @@ from ._base import (
     read_tasks,
     suite_folder,
 )
-from ._tensors import ONLY_TENSORS
+from ._below import ONLY_TENSORS, OWN_MODEL, source_of_all, with_whole
 
-_MODEL = re.compile(r"\bModel\b")
-"""Their class makes room for ours, also in its `super(Model, self)`."""
 _BELOW = """
 
 # ---- One case in KernelBench's convention: written by AgentForge ----
@@ -38,8 +35,11 @@ import io as _io
 import torch
 from torch.utils import _pytree
 
+_CASE = {case!r}
+
+
 def open(*_, **__):
-    return _io.StringIO({case!r})
+    return _io.StringIO(_CASE)
 
 
 def _arguments():
@@ -49,7 +49,7 @@ def _arguments():
 
 
 class MultiKernelBench(FolderSuite):
-    """Each file of each category is a problem, or each of its cases."""
+    """Each file of each category is a problem, and so is each of its cases."""
 
     name = "multikernelbench"
     form = "multikernelbench:DIR"
@@ -87,13 +87,16 @@ def _problems(path: Path, category: str) -> Iterator[SuiteProblem]:
         missing = f"its cases, {listed.name}, are missing"
         yield generated_problem(name, "", group=category, unsupported=missing)
         return
-    for number, case in enumerate(cases, 1):
-        several = name if len(cases) > 1 else ""
-        yield generated_problem(
+    several, theirs = name if len(cases) > 1 else "", OWN_MODEL.sub("_Theirs", text)
+    parts = [
+        generated_problem(
             f"{name}/{number}" if several else name,
-            _MODEL.sub("_Theirs", text) + _BELOW.format(case=case) + ONLY_TENSORS,
+            theirs + _BELOW.format(case=case) + ONLY_TENSORS,
             group=category,
             definition=several,
             native={"case": number},
             unsupported=elsewhere,
         )
+        for number, case in enumerate(cases, 1)
+    ]
+    yield from with_whole(parts, lambda: source_of_all(parts[0].source, "_CASE", cases))

@@ -1,7 +1,8 @@
 """robust-kbench: folders with `func_forward.py` or `func_backward.py`, each with a file of configurations.
 
-A configuration gives arguments of the constructor and of `get_inputs`; each one is a workload. The gradients
-are part of the contract of a backward task: the referee compares them.
+A configuration gives arguments of the constructor and of `get_inputs`; each one is a workload. If constructor
+arguments differ, the problem of all workloads has a model for each. The gradients are part of the contract of
+a backward task: the referee compares them.
 
 Reference: Lange et al., robust-kbench (2025), https://github.com/SakanaAI/robust-kbench.
 """
@@ -26,6 +27,7 @@ from ._base import (
     read_tasks,
     suite_folder,
 )
+from ._below import OWN_MODEL, source_of_all, with_whole
 from ._trace import Json, read_json
 
 _DIRECTIONS = ("forward", "backward")
@@ -37,20 +39,21 @@ import torch as _torch
 
 differentiable = {differentiable}
 _their_inputs = get_inputs
+_CALL = {call!r}
 
 
 def get_init_inputs():
-    return {init!r}
+    return _CALL[0]
 
 
 def get_inputs():
-    drawn = _their_inputs(**{inputs!r})
+    drawn = _their_inputs(**_CALL[1])
     return [value.detach() if isinstance(value, _torch.Tensor) else value for value in drawn]
 """
 
 
 class RobustKBench(FolderSuite):
-    """Each configuration of each task and direction is a problem, `layernorm/backward/1`."""
+    """Each task and direction is a problem, and so is each of its configurations, `layernorm/backward/1`."""
 
     name = "robust-kbench"
     form = "robust-kbench:DIR"
@@ -86,16 +89,22 @@ def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuitePr
         missing = f"its configurations, {listed.name}, are missing"
         yield generated_problem(name, "", group=group, unsupported=missing)
         return
-    for number, (init, inputs) in enumerate(found, 1):
-        several = name if len(found) > 1 else ""
-        below = _BELOW.format(differentiable=direction == "backward", init=init, inputs=inputs)
-        yield generated_problem(
+    several = name if len(found) > 1 else ""
+    sources = [text + _BELOW.format(differentiable=direction == "backward", call=call) for call in found]
+    parts = [
+        generated_problem(
             f"{name}/{number}" if several else name,
-            text + below,
+            source,
             group=group,
             definition=several,
             native={"init": init, "inputs": inputs, "direction": direction},
         )
+        for number, (source, (init, inputs)) in enumerate(zip(sources, found, strict=True), 1)
+    ]
+    one_model = all(init == found[0][0] for init, _ in found)
+    theirs = text if one_model else OWN_MODEL.sub("_Theirs", text) + "\n\nModel = _Theirs\n"
+    single = theirs + sources[0].removeprefix(text)
+    yield from with_whole(parts, lambda: source_of_all(single, "_CALL", found, one_model=one_model))
 
 
 def _configurations(config: Json, path: Path) -> list[tuple[Json, Json]]:

@@ -1,4 +1,4 @@
-"""One workload of a foreign definition as a source in KernelBench's convention.
+"""Workloads of a foreign definition as a source in KernelBench's convention.
 
 Covers the FlashInfer Trace schema and what SOL-ExecBench adds to it: axes that are expressions, inputs that a
 function of the reference makes, and tensors in safetensors files.
@@ -34,9 +34,7 @@ def get_init_inputs():
     return []
 
 
-def get_inputs():
-{lines}    return [{values}]
-'''
+{inputs}'''
 _LOAD = """
 
 def _stored(path, key):
@@ -62,16 +60,17 @@ class CannotRunError(UsageError):
 
 def workload_source(
     definition: Mapping[str, Any],
-    workload: Mapping[str, Any],
+    workloads: Sequence[Mapping[str, Any]],
     roots: Sequence[Path],
     named: NamedInput,
 ) -> tuple[str, dict[str, str]]:
-    """The reference, with `Model`, `get_init_inputs()` and `get_inputs()` of this workload below it.
+    """The reference, with `Model`, `get_init_inputs()` and `get_inputs()` of these workloads below it.
 
-    An input that the workload leaves out is random.
+    Several are listed as `workloads`, "1" and so on, and `get_inputs` takes one of them. An input that a
+    workload leaves out is random.
 
     Returns:
-        The text, and the places on this machine that it has of safetensors files, by the workload's paths.
+        The text, and the places on this machine that it has of safetensors files, by the workloads' paths.
 
     Args:
         roots: folders that paths of safetensors files may be relative to.
@@ -84,7 +83,7 @@ def workload_source(
     """
     name = f"definition {definition.get('name', '')}".strip()
     try:
-        return _source(definition, workload, roots, named)
+        return _source(definition, workloads, roots, named)
     except KeyError as error:
         raise UsageError(f"{name}: {error} is missing: correct the suite") from error
     except (TypeError, AttributeError, ValueError) as error:
@@ -92,8 +91,32 @@ def workload_source(
 
 
 def _source(
-    definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path], named: NamedInput
+    definition: Mapping[str, Any],
+    workloads: Sequence[Mapping[str, Any]],
+    roots: Sequence[Path],
+    named: NamedInput,
 ) -> tuple[str, dict[str, str]]:
+    drawn, files = list[list[str]](), dict[str, str]()
+    for workload in workloads:
+        lines, found = _draw(definition, workload, roots, named)
+        drawn.append(lines)
+        files |= found
+    if len(drawn) == 1:
+        body = ["def get_inputs():", *(f"    {line}" for line in drawn[0])]
+    else:
+        names = [str(number) for number in range(1, len(drawn) + 1)]
+        body = [f"workloads = {names!r}", "", "", f"def get_inputs(workload={names[0]!r}):"]
+        for name, lines in zip(names, drawn, strict=True):
+            body += [f"    if workload == {name!r}:", *(f"        {line}" for line in lines)]
+    inputs = "".join(f"{line}\n" for line in body)
+    text = _AROUND.format(names=", ".join(definition["inputs"]), inputs=inputs)
+    return definition["reference"] + text + (_LOAD if files else ""), files
+
+
+def _draw(
+    definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path], named: NamedInput
+) -> tuple[list[str], dict[str, str]]:
+    """Statements that draw the inputs of one workload, and its files."""
     reference, inputs = definition["reference"], definition["inputs"]
     entry = definition.get("custom_inputs_entrypoint")
     _check(definition["name"], reference, ("run", entry) if entry else ("run",))
@@ -102,13 +125,13 @@ def _source(
             raise UsageError(f"definition {definition['name']}: input {name!r} is no Python name: rename it")
     sizes = axis_sizes(definition["axes"], workload["axes"])
     given = {name: {"type": _kind(value), **value} for name, value in workload["inputs"].items()}
-    made = ""
+    made = list[str]()
     if any(value["type"] == "custom" for value in given.values()):
         if not entry:
             raise UsageError(f"definition {definition['name']} names no custom_inputs_entrypoint: add it")
         scalars = {name: v["value"] for name, v in given.items() if v["type"] == "scalar"}
         arguments = ", ".join(f"{k!r}: {_literal(v)}" for k, v in {**sizes, **scalars}.items())
-        made = f"    _made = {entry}({{{arguments}}}, _torch.device('cpu'))\n"
+        made = [f"_made = {entry}({{{arguments}}}, _torch.device('cpu'))"]
     stored = [given[name] for name in inputs if name in given and given[name]["type"] == "safetensors"]
     files = {value["path"]: _found(value["path"], roots) for value in stored}
     sampling = definition.get("op_type") == "sampling"
@@ -118,12 +141,7 @@ def _source(
         else _random(name, spec, sizes, named) + (".softmax(-1)" if sampling and name == "probs" else "")
         for name, spec in inputs.items()
     ]
-    text = _AROUND.format(
-        names=", ".join(inputs),
-        lines=made,
-        values=", ".join(values),
-    )
-    return reference + text + (_LOAD if stored else ""), files
+    return [*made, f"return [{', '.join(values)}]"], files
 
 
 def _check(name: str, reference: str, functions: Sequence[str]) -> None:

@@ -20,15 +20,24 @@ from agentforge.campaigns.report import build_report
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.exports import leaderboard_limits
 from agentforge.languages.solutions.single_file import embedded_files
-from agentforge.schema import Campaign, SourceFile, StitchResult, SuiteProblem, TryOutcome, UsageError
+from agentforge.problems.kernelbench import load_problem
+from agentforge.schema import (
+    Campaign,
+    SourceFile,
+    StitchResult,
+    SuiteProblem,
+    TryOutcome,
+    UsageError,
+    Workload,
+)
 from agentforge.schema.flashinfer.reader import solution_from_flashinfer
 from agentforge.stitch.files import OPTIONAL
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
-from tests.campaigns.suites.test_repositories import write_task
+from tests.campaigns.suites.test_repositories import TASK, write_task
 from tests.campaigns.suites.test_traces import definition, lines, workload, write_sol
 from tests.runs.conftest import MODEL
-from tests.stitch.making import stitch_in_process
+from tests.stitch.making import stitch_in_process, target_of
 from tests.store import nouns
 
 LOADER = "agentforge_stitch/artifact.py"
@@ -83,7 +92,11 @@ def campaign(store: Store, suite: str, folder: Path, only: str = "*") -> tuple[C
         item = store.take_item(made.name, "host:1", 600)
         assert item is not None
         known = next(p for p in problems if p.id == item.problem)
-        stitched = stitch_in_process(known.source, folder / f"stitched{item.id}")
+        target = target_of(known.source)
+        names = load_problem(target.definition).workloads
+        several = tuple(Workload(name=name, key=name, source="reference") for name in names)
+        target = target.model_copy(update={"workloads": several or target.workloads})
+        stitched = stitch_in_process(target, folder / f"stitched{item.id}")
         finish(store, f"run-{item.id}", speedup=2.0, solution=stitched.solution)
         store.attach_run(item, f"run-{item.id}")
         store.end_item(item, TryOutcome.DONE)
@@ -97,14 +110,19 @@ def store(tmp_path: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("only", ["*", "*/scaled/*"])
+def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path: Path, only: str) -> None:
+    """Whether all workloads were judged in one verdict, or each one alone."""
     suite = tmp_path / "suite"
     write_sol(suite / "L1" / "scaled", definition(), workload(3), workload(5))
-    made, _ = campaign(store, f"sol:{suite}", tmp_path)
+    made, problems = campaign(store, f"sol:{suite}", tmp_path, only)
+    assert len(problems) == (1 if only == "*" else 2)
     (file,) = export_campaign(store, build_report(store, made.name), suite)
     assert file == suite / "L1" / "scaled" / f"solution_{made.arms[0].name}.json"
     solution = json.loads(file.read_text())
     assert (solution["definition"], solution["spec"]["languages"]) == ("scaled", ["pytorch"])
+    whole = "verified by AgentForge on its 2 workloads in one verdict"
+    assert (solution["description"] == whole) is (only == "*")
     assert all(source["content"] for source in solution["sources"])
     entry = unpacked(solution, tmp_path / "unpacked")
     right, first, also_right, second, fallen_back, third = run(entry, [3, 5, 7], _TRACE)
@@ -136,13 +154,15 @@ def test_a_flashinfer_solution_lies_in_its_data_set(store: Store, tmp_path: Path
     assert [s.unusable for s in FlashInferSolutions().submissions(suite, None, tmp_path / "s")] == ["", ""]
 
 
+@pytest.mark.parametrize(("only", "number"), [("*", 2), ("*[!s]", 4)])
 def test_a_submission_to_gpu_mode_is_one_file(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str, number: int
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    write_task(tmp_path / "suite" / "pmpp" / "scale_py")
-    made, problems = campaign(store, f"gpu-mode:{tmp_path / 'suite'}", tmp_path)
-    assert len(problems) == 3
+    task = TASK.replace("benchmarks:\n", 'benchmarks:\n  - {"size": 65, "seed": 3}\n')
+    write_task(tmp_path / "suite" / "pmpp" / "scale_py", task)
+    made, problems = campaign(store, f"gpu-mode:{tmp_path / 'suite'}", tmp_path, only)
+    assert len(problems) == number
     (file,) = export_campaign(store, build_report(store, made.name), tmp_path / "out")
     assert file == tmp_path / "out" / "pmpp" / "scale_py" / f"submission_{made.arms[0].name}.py"
     right, first, also_right, second, fallen_back, third = run(file, [5, 64, 7], _GPU_MODE)
@@ -199,7 +219,7 @@ def test_what_sol_does_not_build_is_left_out_and_named(store: Store, tmp_path: P
     """Its driver replaces `load_inline` by an error."""
     suite = tmp_path / "suite"
     write_sol(suite / "scaled", definition(), workload(3), workload(5))
-    made, problems = campaign(store, f"sol:{suite}", tmp_path)
+    made, problems = campaign(store, f"sol:{suite}", tmp_path, "scaled/*")
     assert not_built(store, build_report(store, made.name)) == ()
     names = []
     for number, problem in enumerate(problems, 1):

@@ -33,6 +33,20 @@ def problem(task: str, number: int, of: int, how: str, kind: str = "benchmarks")
     )
 
 
+def test_benchmarks_of_one_problem_have_their_own_times() -> None:
+    native = {
+        "kind": "benchmarks",
+        "ranking_by": "geom",
+        "of": 2,
+        "workloads": [{"number": 1}, {"number": 2}],
+    }
+    whole = SuiteProblem(id="sort/benchmarks", target="x.py", native=native)
+    seconds = {("sort/benchmarks/1", "fast"): 2.0, ("sort/benchmarks/2", "fast"): 8.0}
+    (fast, half) = ranking([whole], ["half", "fast"], seconds)
+    assert (fast.arm, fast.place, fast.seconds) == ("fast", 1, pytest.approx(4.0))
+    assert (half.arm, half.place, half.seconds) == ("half", None, None)
+
+
 def test_the_arm_with_the_smallest_figure_comes_first() -> None:
     problems = [
         problem("sort", 1, 2, "geom"),

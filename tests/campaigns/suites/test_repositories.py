@@ -13,8 +13,10 @@ from agentforge.campaigns.suites import Selection, selected
 from agentforge.campaigns.suites._base import other_hardware
 from agentforge.frontends import load_target
 from agentforge.problems.kernelbench import load_problem
+from agentforge.referee import EvaluationRequest
 from agentforge.schema import Definition, SuiteProblem, UnsupportedTargetError, UsageError
 from agentforge.testing.suite import SuiteContract
+from tests.referee.judging import quick_referee, solution_of
 
 
 def opened(problem: SuiteProblem) -> Any:
@@ -104,12 +106,12 @@ class TestGpuMode(SuiteContract):
     def test_tests_and_benchmarks_are_problems(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
         assert [(p.id, p.definition) for p in found] == [
-            ("pmpp/scale_py/tests/1", "pmpp/scale_py/tests"),
-            ("pmpp/scale_py/tests/2", "pmpp/scale_py/tests"),
+            ("pmpp/scale_py/tests", ""),
             ("pmpp/scale_py/benchmarks", ""),
         ]
         assert found[0].group == "pmpp"
-        assert found[2].native == {
+        assert [w["number"] for w in found[0].native["workloads"]] == [1, 2]
+        assert found[1].native == {
             "kind": "benchmarks",
             "spec": {"size": 64, "seed": 3},
             "ranking_by": "geom",
@@ -117,7 +119,28 @@ class TestGpuMode(SuiteContract):
             "number": 1,
             "of": 1,
         }
-        assert [(p.native["number"], p.native["of"]) for p in found[:2]] == [(1, 2), (2, 2)]
+        single = selected(self.open(str(tmp_path)), Selection(only="pmpp/*/tests/*"))
+        assert [(p.id, p.definition) for p in single] == [
+            ("pmpp/scale_py/tests/1", "pmpp/scale_py/tests"),
+            ("pmpp/scale_py/tests/2", "pmpp/scale_py/tests"),
+        ]
+        assert [(p.native["number"], p.native["of"]) for p in single] == [(1, 2), (2, 2)]
+
+    def test_all_tests_in_one_problem_have_their_own_data(self, tmp_path: Path) -> None:
+        torch = pytest.importorskip("torch")
+        task = TASK.replace('{"size": 6, "seed": 2}', '{"size": 5, "seed": 2, "factor": 7}')
+        either = REFERENCE.replace("seed: int", "seed: int, factor: int = 3").replace('": 3}', '": factor}')
+        write_task(tmp_path / "t" / "x", task, either)
+        problem, *_ = selected(self.open(str(tmp_path)), Selection())
+        loaded = opened(problem)
+        assert loaded.workloads == ("1", "2")
+        model = loaded.build(0)
+        for workload, factor in (("1", 3), ("2", 7)):
+            args, _ = loaded.of(workload).inputs(7)
+            assert (args[0], tuple(args[1].shape)) == (workload, (5,))
+            assert torch.equal(model(*args), args[1] * factor)
+            assert loaded.module.native_check(model, args, args[1] * factor) == (True, "")
+            assert loaded.module.native_check(model, args, args[1] * 2) == (False, "")
 
     def test_the_last_benchmark_ranks_unless_the_task_says_otherwise(self, tmp_path: Path) -> None:
         unsaid = TASK.replace('ranking_by: "geom"\n', "")
@@ -128,7 +151,7 @@ class TestGpuMode(SuiteContract):
 
     def test_the_tasks_checker_gets_the_data_and_the_output(self, tmp_path: Path) -> None:
         pytest.importorskip("torch")
-        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
+        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*/tests/*"))
         loaded = opened(problem)
         args, _ = loaded.inputs(7)
         model = loaded.build(0)
@@ -137,7 +160,7 @@ class TestGpuMode(SuiteContract):
 
     def test_data_with_objects_is_unsupported(self, tmp_path: Path) -> None:
         write_task(tmp_path / "t", reference=REFERENCE.replace('{"factor": 3}', "torch.nn.Identity()"))
-        problem, *_ = selected(self.open(str(tmp_path)), Selection())
+        problem, *_ = selected(self.open(str(tmp_path)), Selection(only="*/tests/*"))
         with pytest.raises(UnsupportedTargetError, match=r"its data has objects \(Identity\)"):
             opened(problem).build(0)
 
@@ -156,7 +179,7 @@ class TestGpuMode(SuiteContract):
 
     def test_the_tensors_of_the_data_are_inputs_and_the_rest_is_constant(self, tmp_path: Path) -> None:
         torch = pytest.importorskip("torch")
-        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
+        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*/tests/*"))
         loaded = opened(problem)
         args, _ = loaded.inputs(7)
         assert [tuple(a.shape) for a in args] == [(5,), (5,), (5,)]
@@ -165,7 +188,7 @@ class TestGpuMode(SuiteContract):
 
     def test_each_draw_is_another_one(self, tmp_path: Path) -> None:
         torch = pytest.importorskip("torch")
-        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
+        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*/tests/*"))
         first, again, other = (opened(problem).inputs(seed)[0][0] for seed in (1, 1, 2))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
@@ -187,14 +210,17 @@ class TestGpuMode(SuiteContract):
         pytest.importorskip("torch")
         shifted = REFERENCE.replace("generator=gen)", "generator=gen) + seed")
         write_task(tmp_path / "t" / "x", reference=shifted)
-        problem, *_ = selected(self.open(str(tmp_path)), Selection())
+        problem, *_ = selected(self.open(str(tmp_path)), Selection(only="*/tests/*"))
         assert [opened(problem).inputs(seed)[0][0].unique().numel() for seed in (1, 2, 3)] == [5, 5, 5]
 
     def test_it_loads_as_a_target(self, tmp_path: Path) -> None:
-        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
-        (tmp_path / problem.file).write_text(problem.source)
-        target = load_target(str(tmp_path / problem.file))
-        assert [i.shape for i in target.workloads[0].inputs if i.type == "tensor"] == [(5,), (5,), (5,)]
+        self.good(tmp_path)
+        for only, found in (("pmpp/*/tests/*", [5]), ("pmpp/*/tests", [5, 6])):
+            problem, *_ = selected(self.open(str(tmp_path)), Selection(only=only))
+            (tmp_path / problem.file).write_text(problem.source)
+            target = load_target(str(tmp_path / problem.file))
+            sizes = [[i.shape for i in w.inputs if i.type == "tensor"] for w in target.workloads]
+            assert sizes == [[(n,), (n,), (n,)] for n in found]
 
     @pytest.mark.parametrize(
         ("task", "words"),
@@ -296,9 +322,11 @@ class TestRobustKBench(SuiteContract):
         assert (backward.id, backward.unsupported) == ("scale/backward", missing)
 
     def test_each_configuration_once(self, tmp_path: Path) -> None:
-        found = selected(self.open(self.good(tmp_path)), Selection())
-        assert [p.id for p in found] == ["scale/forward", *(f"scale/backward/{n}" for n in range(1, 5))]
-        assert [p.native["inputs"] for p in found[1:]] == [
+        whole = selected(self.open(self.good(tmp_path)), Selection())
+        assert [p.id for p in whole] == ["scale/forward", "scale/backward"]
+        found = selected(self.open(str(tmp_path)), Selection(only="*/backward/*"))
+        assert [p.id for p in found] == [f"scale/backward/{n}" for n in range(1, 5)]
+        assert [p.native["inputs"] for p in found] == [
             {"rows": 3, "width": 4},
             {"rows": 3, "width": 8},
             {"rows": 5, "width": 4},
@@ -307,12 +335,58 @@ class TestRobustKBench(SuiteContract):
 
     def test_a_configuration_gives_arguments_of_constructor_and_inputs(self, tmp_path: Path) -> None:
         torch = pytest.importorskip("torch")
-        *_, last = selected(self.open(self.good(tmp_path)), Selection())
+        *_, last = selected(self.open(self.good(tmp_path)), Selection(only="*/backward/*"))
         loaded = opened(last)
         (x,), _ = loaded.inputs(0)
         assert tuple(x.shape) == (5, 8)
         assert not x.requires_grad
         assert torch.equal(loaded.build(0)(x), x * 2)
+
+    def test_workloads_of_one_problem_have_their_own_constructor_arguments(self, tmp_path: Path) -> None:
+        torch = pytest.importorskip("torch")
+        _, whole = selected(self.open(self.good(tmp_path)), Selection())
+        loaded = opened(whole)
+        assert loaded.workloads == ("1", "2", "3", "4")
+        model = loaded.build(0)
+        assert {k: tuple(v.shape) for k, v in model.state_dict().items()} == {
+            "of.1.weight": (4,), "of.2.weight": (8,), "of.3.weight": (4,), "of.4.weight": (8,)
+        }  # fmt: skip
+        for workload, shape in zip(loaded.workloads, [(3, 4), (3, 8), (5, 4), (5, 8)], strict=True):
+            (name, x), _ = loaded.of(workload).inputs(0)
+            assert (name, tuple(x.shape), x.requires_grad) == (workload, shape, False)
+            assert torch.equal(model(name, x), x * 2)
+
+    @pytest.mark.slow
+    def test_a_verdict_has_a_figure_for_each_constructor(self, tmp_path: Path) -> None:
+        _, whole = selected(self.open(self.good(tmp_path)), Selection())
+        (tmp_path / whole.file).write_text(whole.source)
+        target = load_target(str(tmp_path / whole.file))
+        assert target.definition.differentiable
+        with quick_referee(tmp_path / "cache") as referee:
+            for wrong in (
+                (),
+                ("return self.of[workload]", 'return (1 + (workload == "3")) * self.of[workload]'),
+            ):
+                solution = solution_of(target.definition, *([wrong] if wrong else []))
+                found = referee.evaluate(EvaluationRequest(target.definition, target.workloads, solution))
+                assert found.passed is not bool(wrong), found.reasons
+                if found.performance is not None:
+                    assert list(found.performance.workload_speedup) == ["1", "2", "3", "4"]
+        assert found.reasons[0].startswith("workload 3: ")
+
+    def test_one_model_is_enough_if_only_inputs_differ(self, tmp_path: Path) -> None:
+        torch = pytest.importorskip("torch")
+        inputs = configurations(
+            multi_input_configs=[{"rows": 3}, {"rows": 5}], multi_init_configs=[{"method": "twos"}]
+        )
+        write_function(tmp_path / "scale", "forward", inputs | {"multi_shared_configs": [{"width": 4}]})
+        (whole,) = selected(self.open(str(tmp_path)), Selection())
+        loaded = opened(whole)
+        assert list(loaded.build(0).state_dict()) == ["weight"]
+        for workload, rows in zip(loaded.workloads, (3, 5), strict=True):
+            (x,), _ = loaded.of(workload).inputs(0)
+            assert tuple(x.shape) == (rows, 4)
+            assert torch.equal(loaded.build(0)(x), x * 2)
 
     def test_gradients_are_part_of_a_backward_task(self, tmp_path: Path) -> None:
         forward, backward, *_ = selected(self.open(self.good(tmp_path)), Selection())
@@ -386,17 +460,24 @@ class TestMultiKernelBench(SuiteContract):
         found = selected(self.open(self.good(tmp_path)), Selection())
         assert [(p.id, p.group) for p in found] == [
             ("activation/relu", "activation"),
-            ("level1/1_norm/1", "level1"),
-            ("level1/1_norm/2", "level1"),
+            ("level1/1_norm", "level1"),
         ]
+        cases = selected(self.open(str(tmp_path)), Selection(only="level1/*/*"))
+        assert [p.id for p in cases] == ["level1/1_norm/1", "level1/1_norm/2"]
 
     def test_a_case_takes_its_tensors_and_keeps_its_lists(self, tmp_path: Path) -> None:
         torch = pytest.importorskip("torch")
-        *_, last = selected(self.open(self.good(tmp_path)), Selection())
+        *_, last = selected(self.open(self.good(tmp_path)), Selection(only="level1/*/*"))
         loaded = opened(last)
         args, _ = loaded.inputs(0)
         assert [tuple(a.shape) for a in args] == [(3, 8)]
         assert torch.equal(loaded.build(0)(*args), torch.nn.functional.layer_norm(args[0], [8]))
+        *_, whole = selected(self.open(str(tmp_path)), Selection())
+        loaded = opened(whole)
+        for workload, rows in (("1", 2), ("2", 3)):
+            (name, x), _ = loaded.of(workload).inputs(0)
+            assert tuple(x.shape) == (rows, 8)
+            assert torch.equal(loaded.build(0)(name, x), torch.nn.functional.layer_norm(x, [8]))
 
     def test_a_file_that_exhausts_the_parser_stays_for_the_frontend(self) -> None:
         assert other_hardware("-" * 100_000 + "1") == ""

@@ -7,16 +7,54 @@ from pathlib import Path
 import pytest
 
 from agentforge.campaigns import worker as workers
+from agentforge.campaigns.exports import export_campaign
+from agentforge.campaigns.render import markdown
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.campaigns.suites import Selection
 from agentforge.campaigns.worker import Worker
 from agentforge.config import load_settings
-from agentforge.schema import ItemState
+from agentforge.schema import ItemState, StitchResult
 from agentforge.store import Store
 from tests.campaigns.test_worker import QUICK
 
 from . import test_traces as traces
+
+
+@pytest.mark.slow
+def test_a_definition_is_judged_on_all_of_its_workloads(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One item, one search and one verdict; the kernels of the playbook, a figure for each workload."""
+    monkeypatch.setattr(workers, "_ITEM", "tests.campaigns.fake_items:on_a_steady_clock")
+    axes = {**traces.definition()["axes"], "K": {"type": "const", "value": 1024}}
+    body = "x[:, : y.shape[1]] * y * scale"
+    reference = traces.REFERENCE.replace(body, f"torch.relu({body} + 1.0) * torch.sigmoid(y)")
+    about = traces.definition(reference=reference, axes=axes)
+    traces.write_sol(tmp_path / "s" / "scaled", about, *map(traces.workload, (64, 256, 100)))
+    settings = load_settings([*QUICK, "budget.attempts=1", "referee.patience_s=0"])
+    campaign, problems = plan_campaign(
+        f"sol:{tmp_path / 's'}", parse_arms(()), settings, name="night", device="cpu"
+    )
+    assert [problem.id for problem in problems] == ["scaled"]
+    with Store(settings.url) as store:
+        store.create_campaign(campaign, problems)
+        Worker(store, "night", tell=lambda line: None).work()
+        (item,), report = store.campaign_items("night"), build_report(store, "night")
+        assert item.state is ItemState.DONE, item.reason
+        (found,), (about_it,) = report.items, report.definitions
+        assert found.verified and found.mode.startswith("kernels"), found
+        assert list(found.workload_speedup) == list(found.workload_s) == ["1", "2", "3"]
+        assert (about_it.definition, about_it.workloads, about_it.verified) == ("scaled", 3, 3)
+        assert about_it.speedup["eager"] == pytest.approx(2.0)
+        assert found.sol_s
+        assert "## Workloads of one verdict" in markdown(report)
+        (file,) = export_campaign(store, report, tmp_path / "out")
+        assert "on its 3 workloads in one verdict" in file.read_text()
+        assert found.run is not None
+        stitched = store.get_record(found.run, StitchResult)
+        assert stitched is not None and stitched.evaluation is not None
+        assert len(store.get_evaluation(stitched.evaluation).workloads) == 3
 
 
 def _sol(folder: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentforge.campaigns.suites import Selection, selected
+from agentforge.campaigns.suites._below import MOST_WORKLOADS
 from agentforge.frontends import load_target
 from agentforge.schema import SuiteProblem, UsageError
 from agentforge.testing.suite import SuiteContract
@@ -122,15 +123,55 @@ class TestSol(SuiteContract):
         assert (first.id, first.group, first.unsupported) == ("L1/scaled", "L1", "it has no workload")
         assert (other.id, other.unsupported) == ("L2/alone", "")
 
-    def test_each_workload_is_a_problem_with_its_sizes(self, tmp_path: Path) -> None:
+    def test_all_workloads_of_a_definition_are_one_problem(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection())
+        assert [(p.id, p.group, p.definition) for p in found] == [
+            ("L1/scaled", "L1", ""),
+            ("L2/alone", "L2", ""),
+        ]
+        assert [w["axes"] for w in found[0].native["workloads"]] == [{"M": 3}, {"M": 5}]
+        target = load(found[0], tmp_path)
+        assert [
+            (w.name, w.key, [i.shape for i in w.inputs if i.type == "tensor"]) for w in target.workloads
+        ] == [
+            ("1", "1", [(3, 8), (3, 4)]),
+            ("2", "2", [(5, 8), (5, 4)]),
+        ]
+        assert len({w.hash for w in target.workloads}) == 2
+
+    def test_a_pattern_with_a_number_selects_single_workloads(self, tmp_path: Path) -> None:
+        found = selected(self.open(self.good(tmp_path)), Selection(only="*/scaled/*"))
         assert [(p.id, p.group, p.definition) for p in found] == [
             ("L1/scaled/1", "L1", "L1/scaled"),
             ("L1/scaled/2", "L1", "L1/scaled"),
-            ("L2/alone", "L2", ""),
         ]
-        assert [p.native["axes"] for p in found] == [{"M": 3}, {"M": 5}, {"M": 4}]
+        assert [p.native["axes"] for p in found] == [{"M": 3}, {"M": 5}]
         assert shapes(found[1], tmp_path) == [(5, 8), (5, 4)]
+
+    def test_workloads_stay_single_if_one_cannot_run_here_or_there_are_too_many(self, tmp_path: Path) -> None:
+        lost = workload(3, y={"type": "safetensors", "path": "gone", "tensor_key": "k"})
+        write_sol(tmp_path / "lost", definition(), workload(3), lost)
+        write_sol(tmp_path / "many", definition(), *map(workload, range(1, MOST_WORKLOADS + 2)))
+        found = selected(self.open(str(tmp_path)), Selection())
+        assert len(found) == 2 + MOST_WORKLOADS + 1
+        assert all(problem.definition for problem in found)
+
+    def test_workloads_with_the_same_shapes_draw_their_own_values(self, tmp_path: Path) -> None:
+        torch = pytest.importorskip("torch")
+        stored = pytest.importorskip("safetensors.torch")
+        given = [
+            workload(3, y={"type": "safetensors", "path": f"{n}.safetensors", "tensor_key": "k"})
+            for n in (1, 2)
+        ]
+        folder = write_sol(tmp_path / "p", definition(), *given)
+        for n in (1, 2):
+            stored.save_file({"k": torch.full((3, 4), float(n))}, folder / f"{n}.safetensors")
+        (problem,) = selected(self.open(str(tmp_path)), Selection())
+        assert set(problem.files) == {"1.safetensors", "2.safetensors"}
+        space: dict[str, Any] = {}
+        exec(problem.source, space)
+        assert [space["get_inputs"](w)[1].unique().tolist() for w in space["workloads"]] == [[1.0], [2.0]]
+        assert space["get_inputs"]()[1].unique().tolist() == [1.0]
 
     def test_custom_inputs_come_from_the_references_own_function(self, tmp_path: Path) -> None:
         custom = workload(3, y={"type": "custom"}) | {"tolerance": {"max_atol": 1e-3}}
@@ -309,9 +350,10 @@ class TestFlashInfer(SuiteContract):
         return str(folder)
 
     def test_definitions_find_their_workloads(self, tmp_path: Path) -> None:
-        first, second, unused = selected(self.open(self.good(tmp_path)), Selection())
-        assert [p.id for p in (first, second)] == ["scaled/1", "scaled/2"]
-        assert first.group == "pointwise"
+        whole, unused = selected(self.open(self.good(tmp_path)), Selection())
+        first, second = selected(self.open(str(tmp_path)), Selection(only="scaled/*"))
+        assert [p.id for p in (whole, first, second)] == ["scaled", "scaled/1", "scaled/2"]
+        assert (whole.group, first.group) == ("pointwise", "pointwise")
         assert shapes(second, tmp_path) == [(5, 8), (5, 4)]
         assert (unused.id, unused.unsupported) == ("unused", "it has no workload")
 
