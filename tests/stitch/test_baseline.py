@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.config as dynamo
 import torch._inductor.config as inductor
 
 from agentforge.stitch.runtime import baseline
@@ -58,6 +59,18 @@ OTHERS: dict[str, Change] = {
     "a layer is replaced": lambda m: setattr(m, "net", torch.nn.Linear(3, 3)),
     "a layer that is not registered is written": lambda m: m.hidden[0].bias.data.add_(1),
 }
+
+
+def test_torch_compile_is_made_for_each_of_several_workloads() -> None:
+    seen: list[dict[str, Any]] = []
+    model = SimpleNamespace(compile=lambda **options: seen.append(options))
+    limit = dynamo.recompile_limit
+    with dynamo.patch(recompile_limit=limit):
+        baseline.compile_model(model, "compile", 12)
+        assert dynamo.recompile_limit == limit + 12
+    baseline.compile_model(model, "compile+max-autotune")
+    assert dynamo.recompile_limit == limit
+    assert seen == [{"mode": None, "dynamic": False}, {"mode": "max-autotune", "dynamic": None}]
 
 
 @pytest.fixture

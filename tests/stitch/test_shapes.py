@@ -36,6 +36,7 @@ from agentforge.schema import (
     Workload,
 )
 from agentforge.stitch import stitch
+from agentforge.stitch.files import stitched_files
 from agentforge.stitch.runtime import ranges
 from agentforge.stitch.select import Selector
 from agentforge.stitch.shape_report import shape_table, shape_times
@@ -323,3 +324,11 @@ def test_regret_is_the_time_over_the_best_at_each_shape() -> None:
     assert shape_times(TARGET, selection) == []
     keyed = tuple(Workload(name=name, key=name, source="reference") for name in times)
     assert shape_times(TARGET.model_copy(update={"workloads": keyed}), selection) == rows
+
+
+def test_an_artifact_knows_the_workloads_that_its_reference_lists() -> None:
+    keyed = tuple(Workload(name=name, key=name, source="reference") for name in ("small", "large"))
+    several = stitched_files(TARGET.model_copy(update={"workloads": keyed}), "compile", (), {}, {})
+    assert json.loads(several["plan.json"])["workloads"] == 2
+    assert "lambda: get_inputs('large')," in several["reference_model.py"]
+    assert "workloads" not in json.loads(stitched_files(TARGET, "compile", (), {}, {})["plan.json"])

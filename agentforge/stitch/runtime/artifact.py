@@ -187,7 +187,7 @@ class Artifact:
             found.append((unit, module, tuple(type(m) for m in modules)))
         for unit, module, classes in found:
             if self.mode.startswith("compile"):
-                compile_model(module, self.mode)
+                compile_model(module, self.mode, self._plan.get("workloads", 0))
                 self._compiled.add(module)
             else:  # units of one module have a signature each: their classes derive from each other
                 module.__class__ = self._class(unit, (type(module), *classes[1:]))

@@ -12,12 +12,13 @@ import torch
 from .derived import Contents
 
 
-def compile_model(module: Any, mode: str) -> None:
+def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
     """Let `module` run as a baseline does.
 
     Args:
         mode: of the artifact: `compile`, or `compile+` and `max-autotune`, `freezing`,
             `max-autotune-freezing` or `contiguous`.
+        workloads: that the reference lists; without freezing, code is compiled for the shapes of each.
     """
     way = mode.partition("+")[2]
     if way == "contiguous":
@@ -25,7 +26,10 @@ def compile_model(module: Any, mode: str) -> None:
     elif way.endswith("freezing"):
         module._compiled_call_impl = Frozen(module, way.startswith("max-autotune"))
     else:
-        module.compile(mode=way or None)  # the baseline itself, without a layer around it
+        if workloads:
+            torch._dynamo.config.recompile_limit += workloads
+        # the baseline itself, without a layer around it
+        module.compile(mode=way or None, dynamic=False if workloads else None)
 
 
 class Contiguous:
