@@ -53,7 +53,7 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     Returns:
         `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
         `unsendable`: type of a constructor argument that cannot be sent to another process, or empty;
-        `workloads`: JSON of each `Workload`, if the source lists several.
+        `workloads`: JSON of each `Workload`, if the source lists them; the former two are of the first.
 
     Raises:
         TargetError: the model cannot be used.
@@ -89,6 +89,7 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     }
     _check_time(definition.name, sum(found["seconds"] for found in each.values()), payload)
     return {
+        **each[problem.workloads[0]],
         "workloads": [
             {"name": workload, "key": workload, "source": "reference", "inputs": found["inputs"]}
             for workload, found in each.items()
