@@ -30,6 +30,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .native.check import check_natively
+from .native.tolerance import SuiteTolerance
 from .report import run_of, run_speedup
 from .start import of_campaign
 from .suites._base import keep_copy, read_problem
@@ -93,9 +94,11 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             check_packages(problem, campaign.suite, campaign.name, local_file(problem, settings).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event, store=store)
-        if problem.native.get("checker"):
+        given = problem.native.get("tolerance")
+        if problem.native.get("checker") or given is not None:
             report("the task's own checker")
-            check_natively(store, found.run.id, settings, campaign.device, ends)
+            own = None if given is None else SuiteTolerance.model_validate(given)
+            check_natively(store, found.run.id, settings, campaign.device, ends, own)
         if item.result_run not in (None, found.run.id) and (
             run_speedup(store, found.run.id) >= run_speedup(store, item.result_run)
         ):

@@ -98,8 +98,11 @@ def sections(report: CampaignReport) -> Iterator[Section]:
             for item, said in asked
             if not said.accepted
         ]
-        note = f"Of {len(asked)} verified solutions, the tasks' checkers accept {len(asked) - len(others)}. "
-        yield Section("The tasks' own checkers do not agree", _REASONS, others, note + _CHECKERS)
+        right, wrong = (sum(said.accepted is what for _, said in asked) for what in (True, False))
+        note = (
+            f"Verified solutions by {asked[0][1].criterion}: {right} right, {wrong} wrong, of {len(asked)}. "
+        )
+        yield Section("The suite's own check does not agree", _REASONS, others, note + _CHECKERS)
     if report.against:
         yield Section("Published figures", _PUBLISHED, [published_row(one) for one in report.against])
     yield Section("Problems", _PROBLEMS, [_row(item) for item in report.items])

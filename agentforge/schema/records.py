@@ -248,6 +248,8 @@ class NativeVerdict(RunRecord):
     """What the checker of a suite's own format says of what a run produced. It decides nothing."""
 
     record_name = "native"
+    criterion: str = "the task's own checker"
+    """What judged, for people."""
     evaluation: str
     """Identifier of the end-to-end evaluation of the same result."""
     accepted: bool | None = None

@@ -157,12 +157,19 @@ def test_a_run_of_another_device_is_given_up_and_its_dollars_count(
     assert (found["run"], seen) == ("new", [0.25])
 
 
+@pytest.mark.parametrize(
+    ("native", "criterion"),
+    [
+        ({"checker": True}, "the task's own checker"),
+        ({"tolerance": {"max_atol": 1e-3}}, "the suite's own tolerance"),
+    ],
+)
 def test_a_result_stays_if_no_time_is_left_for_the_tasks_own_checker(
-    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch, native: dict[str, Any], criterion: str
 ) -> None:
     problem = file_problem(problems / "good.py", identifier="good")
     with Store(load_settings().url) as store:
-        checked = problem.model_copy(update={"native": {"checker": True}})
+        checked = problem.model_copy(update={"native": native})
         store.create_campaign(nouns.campaign(1)[0], [checked])
         store.save_target(nouns.target().model_copy(update={"definition": nouns.definition()}))
         item = store.take_item("night", "host:1", 600)
@@ -178,6 +185,7 @@ def test_a_result_stays_if_no_time_is_left_for_the_tasks_own_checker(
     assert found == {"run": "first", "headline": "3x"}
     assert verdict is not None
     assert (verdict.accepted, verdict.message) == (None, "no time was left for the task's own checker")
+    assert verdict.criterion == criterion
 
 
 def test_a_file_with_other_ends_of_lines_stays_beside_its_modules(home: Path, problems: Path) -> None:

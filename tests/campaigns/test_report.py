@@ -601,7 +601,7 @@ def test_a_tasks_own_checker_and_ranking_stand_beside_our_verdicts(tmp_path: Pat
     text = markdown(report)
     assert "| sort/1 | llm | refused: mismatch found |" in text
     assert "| sort/2 | base | no verdict: it needs a GPU |" in text
-    assert "Of 3 verified solutions, the tasks' checkers accept 1." in text
+    assert "Verified solutions by the task's own checker: 1 right, 1 wrong, of 3." in text
     assert "| sort | geom | 1 | base | 1000 |" in text
     assert "| sort | geom | - | llm | - |" in text
     rows = list(csv.DictReader(io.StringIO(as_csv(report))))

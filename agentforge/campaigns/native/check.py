@@ -1,4 +1,4 @@
-"""The checker of a suite's own format, run on what a run produced, after the referee's verdict.
+"""The checker of a suite's own format, or its tolerance, on what a run produced, after the referee's verdict.
 
 Solution and checker are foreign code: each has a process of its own in the candidates' sandbox. The checker's
 verdict is shown beside the referee's and changes nothing: only verified solutions reach it.
@@ -31,6 +31,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from ..scores import has_kernels
+from .tolerance import CRITERION, SuiteTolerance
 
 _TIMEOUT_S = 300.0
 """Of each of the two processes, if there is that much time."""
@@ -39,8 +40,9 @@ _MODULE = "agentforge.campaigns.native.inside"
 
 
 def check_natively(
-    store: Store, run_id: str, settings: Settings, device: str, ends: float = math.inf
-) -> None:
+    store: Store, run_id: str, settings: Settings, device: str, ends: float = math.inf,
+    tolerance: SuiteTolerance | None = None,
+) -> None:  # fmt: skip
     """Ask the checker about a run's proven kernels, and keep what it says as the run's `NativeVerdict`.
 
     Why the checker could not be asked is kept too.
@@ -49,6 +51,7 @@ def check_natively(
         settings: under which the run worked.
         device: kind of device that it measured on.
         ends: monotonic time at which the checker is ended.
+        tolerance: judges instead of the task's own checker.
 
     Raises:
         StoreError: the database cannot be used.
@@ -68,11 +71,13 @@ def check_natively(
         _left_s(ends)  # to start the referee takes a while
         spec = find_device(device, settings.cache)
         with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
-            accepted, message = native_verdict(referee, target.definition, target.workloads, solution, ends)
+            asked = target.definition, target.workloads, solution, ends, tolerance
+            accepted, message = native_verdict(referee, *asked)
     except AgentForgeError as error:
         accepted, message = None, str(error)
     found = NativeVerdict(evaluation=stitched.evaluation, accepted=accepted, message=message)
-    store.save_record(run_id, found)
+    by = {} if tolerance is None else {"criterion": CRITERION}
+    store.save_record(run_id, found.model_copy(update=by))
 
 
 def native_verdict(
@@ -81,12 +86,14 @@ def native_verdict(
     workloads: Sequence[Workload],
     solution: Solution,
     ends: float = math.inf,
+    tolerance: SuiteTolerance | None = None,
 ) -> tuple[bool | None, str]:
     """Whether a definition's own checker accepts a solution's answer to inputs of the referee's.
 
     Args:
-        definition: its reference has `native_check(model, tensors, output)`.
+        definition: its reference has `native_check(model, tensors, output)`, unless there is a `tolerance`.
         ends: as for `check_natively`.
+        tolerance: judges instead.
 
     Returns:
         The verdict, None if there is none, and the checker's words or the reason.
@@ -98,9 +105,11 @@ def native_verdict(
     with closing(Scratch("native")) as scratch:
         shown = scratch.path
         shown.chmod(0o755)
-        contract = shown / "definition.json"
+        contract, bounds = shown / "definition.json", shown / "tolerance.json"
         contract.write_text(definition.model_dump_json())
-        contract.chmod(0o644)  # the checker's process may be another user's
+        bounds.write_text(tolerance.model_dump_json() if tolerance else "")
+        for file in (contract, bounds):
+            file.chmod(0o644)  # the checker's process may be another user's
         with presenter.subject(definition, workloads, solution, programs=[shown]) as subject:
             requests, results = subject.command()[-1], subject.results
             output, verdict = results / "output.pt", results / "verdict.json"
@@ -111,7 +120,7 @@ def native_verdict(
                 return None, f"the solution gave no answer to check ({_last(done)})"
             try:
                 verdict.unlink(missing_ok=True)  # a pipe left there would block the reader
-                paths = (requests, str(contract), str(output), str(verdict))
+                paths = map(str, (requests, contract, output, verdict, bounds))
                 done = subject.run([*program, "check", *paths], timeout_s=_left_s(ends))
                 said = json.loads(read_regular(verdict, _MOST_BYTES))
                 return bool(said["accepted"]), " ".join(str(said["message"]).split())

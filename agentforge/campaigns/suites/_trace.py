@@ -42,6 +42,8 @@ class TraceTask:
     """Reads them: they are no part of a problem. Raises `UsageError` if one of them cannot be read."""
     named: NamedInput = lambda *_: ""
     """How the suite draws inputs whose names say what they hold."""
+    judged: Callable[[Json], Json] = lambda _: {}
+    """What the suite judges a workload by, for `native`. Raises `UsageError` if a field does not fit."""
 
     def problems(self) -> Iterator[SuiteProblem]:
         """One problem for each workload, and one that says so if there is none.
@@ -52,7 +54,8 @@ class TraceTask:
         native = {key: self.definition[key] for key in _NATIVE if self.definition.get(key)}
         several = self.identifier if len(self.workloads) > 1 else ""
         for number, workload in enumerate(self.workloads, 1):
-            said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
+            said = {key: workload[key] for key in ("uuid", "axes") if workload.get(key)}
+            said |= self.judged(workload)
             fields: Json = {"group": self.group, "definition": several, "native": {**native, **said}}
             try:
                 source, fields["files"] = self._source([workload])

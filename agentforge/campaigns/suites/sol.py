@@ -9,11 +9,14 @@ import os
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from agentforge.schema import UsageError
 
+from ..native.tolerance import SuiteTolerance
 from ._base import suite_folder
 from ._sol_inputs import named_input
-from ._trace import TaskReader, TraceSuite, TraceTask, read_json, read_lines
+from ._trace import Json, TaskReader, TraceSuite, TraceTask, read_json, read_lines
 
 _TRACE = "flashinfer-trace"
 """The folder with the tensors of its FlashInfer-Bench subset."""
@@ -54,7 +57,18 @@ def _task(path: Path, identifier: str, group: str) -> TraceTask:
         roots=_roots(path),
         solutions=lambda: [read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
         named=named_input,
+        judged=_tolerance,
     )
+
+
+def _tolerance(workload: Json) -> Json:
+    try:
+        return {"tolerance": SuiteTolerance.model_validate(workload.get("tolerance") or {}).model_dump()}
+    except ValidationError as error:
+        said = error.errors()[0]
+        raise UsageError(
+            f"tolerance, {'.'.join(map(str, said['loc']))}: {said['msg']}: correct it"
+        ) from error
 
 
 def _roots(path: Path) -> tuple[Path, ...]:

@@ -9,12 +9,15 @@ from typing import NoReturn
 import pytest
 
 from agentforge.campaigns.native.check import check_natively, native_verdict
+from agentforge.campaigns.native.tolerance import SuiteTolerance
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.config import load_settings
 from agentforge.referee import Referee
 from agentforge.schema import Definition, NativeVerdict, Solution, StitchResult
 from agentforge.store import Store
 from tests.campaigns.suites.test_repositories import REFERENCE, write_task
+from tests.campaigns.suites.test_traces import definition as sol_definition
+from tests.campaigns.suites.test_traces import workload, write_sol
 from tests.referee.judging import WORKLOAD, quick_referee, solution_of
 from tests.store import nouns
 
@@ -45,7 +48,7 @@ class Gone:
 
     @staticmethod
     def subject(*_: object, programs: list[Path]) -> NoReturn:
-        assert {file.name for file in programs[0].iterdir()} == {".owner", "definition.json"}
+        assert {f.name for f in programs[0].iterdir()} == {".owner", "definition.json", "tolerance.json"}
         raise RuntimeError(str(programs[0]))
 
 
@@ -106,6 +109,20 @@ def test_the_checker_is_confined(referee: Referee, tmp_path: Path) -> None:
     assert "Read-only" in words or "Permission denied" in words
 
 
+@pytest.mark.slow
+def test_a_suites_own_tolerance_judges_beside_the_reference(referee: Referee, tmp_path: Path) -> None:
+    write_sol(tmp_path, sol_definition(), workload(3))
+    (problem,) = selected(open_suite(f"sol:{tmp_path}"), Selection())
+    contract = Definition(name="scaled", op_type="model", reference=problem.source)
+    rough = solution_of(contract, ("return run(x, y, scale)", "return run(x, y, scale) * 1.005"))
+    loose = SuiteTolerance.model_validate(problem.native["tolerance"])
+    tight = loose.model_copy(update={"max_rtol": 1e-5, "max_atol": 1e-5})
+    accepted, words = native_verdict(referee, contract, [WORKLOAD], rough, tolerance=loose)
+    assert accepted is True and words.startswith("by the suite's own tolerance right: 100.0000% of")
+    accepted, words = native_verdict(referee, contract, [WORKLOAD], rough, tolerance=tight)
+    assert accepted is False and words.startswith("by the suite's own tolerance wrong: ")
+
+
 class TestRuns:
     """The verdict becomes a record of the run, once for each result."""
 
@@ -141,6 +158,15 @@ class TestRuns:
         self.finish(store, tmp_path, mode)
         check_natively(store, nouns.run().id, load_settings([]), "cpu")
         assert store.get_record(nouns.run().id, NativeVerdict) is None
+
+    def test_what_judged_is_named(self, store: Store, tmp_path: Path) -> None:
+        self.finish(store, tmp_path)
+        run = nouns.run().id
+        check_natively(store, run, load_settings([]), "nothing", tolerance=SuiteTolerance())
+        found = store.get_record(run, NativeVerdict)
+        assert found is not None
+        assert found.criterion == "the suite's own tolerance"
+        assert NativeVerdict(evaluation="e").criterion == "the task's own checker"
 
     def test_a_result_is_checked_once_and_a_failure_is_kept(self, store: Store, tmp_path: Path) -> None:
         self.finish(store, tmp_path)

@@ -174,17 +174,32 @@ class TestSol(SuiteContract):
         assert space["get_inputs"]()[1].unique().tolist() == [1.0]
 
     def test_custom_inputs_come_from_the_references_own_function(self, tmp_path: Path) -> None:
-        custom = workload(3, y={"type": "custom"}) | {"tolerance": {"max_atol": 1e-3}}
+        custom = workload(3, y={"type": "custom"})
         about = definition(custom_inputs_entrypoint="make")
         write_sol(tmp_path / "p", about, custom)
         (problem,) = selected(self.open(str(tmp_path / "p")), Selection())
         assert problem.id == "p"
-        assert problem.native["tolerance"] == {"max_atol": 1e-3}
         space: dict[str, Any] = {}
         exec(problem.source, space)
         x, y, scale = space["get_inputs"]()
         assert (tuple(y.shape), y.unique().tolist(), scale) == ((3, 4), [2.0], 2.0)
         assert space["Model"](*space["get_init_inputs"]())(x, y, scale).shape == (3, 4)
+
+    def test_each_workload_has_its_own_tolerance(self, tmp_path: Path) -> None:
+        given = {"max_atol": 1e-3, "max_error_cap": 0.1, "later": 1}
+        write_sol(tmp_path, definition(), workload(3) | {"tolerance": given}, workload(5))
+        found = [p.native["tolerance"] for p in selected(self.open(str(tmp_path)), Selection())]
+        usual = {
+            "max_atol": 1e-2, "max_rtol": 1e-2, "required_matched_ratio": 0.99,
+            "max_error_cap": None, "allow_negative_inf": False,
+        }  # fmt: skip
+        assert found == [usual | {"max_atol": 1e-3, "max_error_cap": 0.1}, usual]
+
+    @pytest.mark.parametrize("given", [{"max_atol": "much"}, {"required_matched_ratio": None}, 3])
+    def test_a_tolerance_that_is_none_is_refused(self, tmp_path: Path, given: Any) -> None:
+        write_sol(tmp_path, definition(), workload(3) | {"tolerance": given})
+        with pytest.raises(UsageError, match=r"tolerance.*: correct it"):
+            selected(self.open(str(tmp_path)), Selection())
 
     @pytest.mark.parametrize("scale", [float("-inf"), 1e-5, True, None, 3])
     def test_scalars_keep_their_value(self, tmp_path: Path, scale: float | None) -> None:
