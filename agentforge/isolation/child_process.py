@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
+from agentforge.isolation import procfs
 from agentforge.isolation.child_server import next_child
 from agentforge.limits import free_memory
 from agentforge.schema import AgentForgeError, TimeEnded, errors
@@ -39,10 +40,13 @@ class ChildFailure(AgentForgeError):
 
     Attributes:
         kind: `raised`, `timeout`, `out_of_memory` or `crashed`.
+        starved: it took too long and had to wait for processors.
         error_type: class name of the exception, if known.
         detail: the exception's message, or the tail of standard error.
         traceback: the child's, or empty.
     """
+
+    starved = False
 
     def __init__(
         self, kind: str, message: str, *, error_type: str = "", detail: str = "", traceback: str = ""
@@ -107,13 +111,16 @@ def run_child(
             finally:
                 os.close(write_end)
             answer = _listen(read_end, left_s, progress)
+            starved = answer is _TIMED_OUT and procfs.starved(procfs.descendants(os.getpid()))
         finally:
             os.close(read_end)
             code = server.end(number, 0.0 if answer is _TIMED_OUT else _ENDING_S)
         if answer is _TIMED_OUT and left_s < timeout_s:
             raise TimeEnded(f"the run's time ended in the middle of {task}")
         if answer is _TIMED_OUT:
-            raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
+            failure = ChildFailure("timeout", f"no answer within {timeout_s:g} s")
+            failure.starved = starved
+            raise failure
         if answer is None:
             raise _death(code, output, limit)
         return _unpack(answer, limit)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 _SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel's posix-timers.h
 _ANONYMOUS = ("/dev/zero (deleted)", "/anon_hugepage (deleted)")
 """Names that the kernel gives to memory without a file, if it is shared or of huge pages."""
+_WAITED, _WAITED_S = 0.25, 1.0
+"""Share of the time in which a process could have run, and seconds, beyond which the machine is to blame."""
 _SPARE_IDS, _ENOUGH_IDS, _OVERFLOW_ID = range(200_000, 1 << 31), 100_000, 65_534
 
 
@@ -110,6 +112,17 @@ def thread_seconds(pid: int, thread: int) -> float:
         return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0]) / 1e9
     except (OSError, ValueError):
         return 0.0
+
+
+def starved(pids: Iterable[int]) -> bool:
+    """Whether processes waited long for processors (`schedstat`), so that a quiet machine would have let them
+    do more. True if the system does not say."""
+    ran_ns = waited_ns = 0
+    for place in (f"/proc/{pid}/task/{thread}" for pid in pids for thread in threads(pid)):
+        with suppress(OSError, ValueError):
+            ran, waited, _ = lines(f"{place}/schedstat")[0].split()
+            ran_ns, waited_ns = ran_ns + int(ran), waited_ns + int(waited)
+    return not ran_ns or waited_ns > max(_WAITED_S * 1e9, _WAITED * (ran_ns + waited_ns))
 
 
 def page_faults(pid: int) -> int:

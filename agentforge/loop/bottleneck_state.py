@@ -51,6 +51,7 @@ BUSY_MACHINE = frozenset(
         ReasonCode.GROUPS_DISAGREE,
         ReasonCode.INTERFERENCE,
         ReasonCode.DEFERRED_WORK,
+        ReasonCode.STARVED,
     }
 )
 """Doubts about a measurement that a second one on a quieter machine can remove."""

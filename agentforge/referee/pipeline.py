@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentforge.schema import EvaluationStatus, Level, Performance, ReasonCode, StageResult, TimeEnded
@@ -94,7 +94,7 @@ class EvaluationPipeline:
         except WorkerFailure as failure:
             late = time.monotonic() > context.builder.deadline
             if failure.status is EvaluationStatus.TIMEOUT and late and not failure.worker:
-                raise self._too_long(2) from failure
+                raise replace(self._too_long(2), starved=failure.starved) from failure
             raise
         finally:
             with self._stage("end"):

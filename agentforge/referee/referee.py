@@ -26,6 +26,7 @@ from agentforge.schema import (
     EvaluationStatus,
     HarnessError,
     MachineError,
+    ReasonCode,
     Solution,
     StageResult,
     TargetError,
@@ -241,6 +242,8 @@ class Referee:
                 self._examine(request, progress, findings)
             except WorkerFailure as failure:
                 findings.fail(failure.status, failure.reason, failure.code)
+                if failure.starved:
+                    findings.doubt(ReasonCode.STARVED, "other programs may have had the processors meanwhile")
                 findings.log = findings.log or failure.log
             except BuildFailure as failure:
                 findings.fail(failure.status, failure.reason)

@@ -96,6 +96,8 @@ class ReasonCode(StrEnum):
     """Work may go on after the clock stopped, or the measurement was disturbed."""
     INTERFERENCE = "interference"
     """The reference is slower beside the candidate."""
+    STARVED = "starved"
+    """It took too long, and may have waited for processors that other programs had."""
 
     @classmethod
     def of(cls, status: EvaluationStatus) -> ReasonCode:

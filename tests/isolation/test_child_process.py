@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from agentforge.isolation import child_process
+from agentforge.isolation import child_process, procfs
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.schema import TargetError, TimeEnded
 
@@ -87,11 +87,15 @@ def test_a_raised_error_keeps_its_traceback():
 
 def test_time_out_ends_the_child_and_what_it_detached(tmp_path, monkeypatch):
     monkeypatch.setattr(child_process, "_SILENCE_S", 0.2)
+    asked = []
+    monkeypatch.setattr(procfs, "starved", lambda pids: asked.extend(pids) or True)
     pid_file, lines = tmp_path / "pid", []
     with pytest.raises(ChildFailure) as caught:
         payload = {"pid_file": str(pid_file), "detached": True}
         run("spawn_and_hang", payload, timeout_s=4.0, progress=lines.append)
     assert caught.value.kind == "timeout"
+    assert caught.value.starved
+    assert int(pid_file.read_text()) in asked, "it was asked about while it ran"
     assert gone(int(pid_file.read_text()))
     assert lines[-1].startswith("still hanging; ")
     assert "of at most 4 s are over" in lines[-1]

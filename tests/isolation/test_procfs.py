@@ -45,6 +45,24 @@ def test_processor_time_includes_threads_that_have_ended() -> None:
     assert procfs.cpu_seconds(process.pid) == 0
 
 
+def test_what_waits_for_processors_is_starved_and_what_hangs_is_not() -> None:
+    spinning = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+    hanging = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    crowd = [subprocess.Popen([sys.executable, "-c", spinning]) for _ in range(4)]
+    try:
+        deadline = time.monotonic() + 30
+        while not procfs.starved([crowd[0].pid]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert procfs.starved([crowd[0].pid])
+        assert procfs.starved([hanging.pid, *(p.pid for p in crowd)])
+        assert not procfs.starved([hanging.pid])
+    finally:
+        for process in (hanging, *crowd):
+            process.kill()
+            process.wait()
+    assert procfs.starved([hanging.pid]), "the system does not say"
+
+
 ENDED_FIRST_THREAD = """
 import ctypes, os, threading, time
 kept = bytearray(64 << 20)

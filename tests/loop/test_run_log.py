@@ -233,6 +233,18 @@ def test_what_was_imported_is_not_taken(store: Store) -> None:
     assert other_run(store).finished_evaluation(*ASKED) is None
 
 
+@pytest.mark.parametrize(("codes", "taken"), [((), True), ((ReasonCode.STARVED,), False)])
+def test_a_hang_counts_for_other_runs_unless_the_machine_was_busy(
+    store: Store, codes: tuple[ReasonCode, ...], taken: bool
+) -> None:
+    why: dict[str, Any] = {
+        "reasons": ("late", "busy")[: 1 + len(codes)],
+        "codes": (ReasonCode.TIMEOUT, *codes),
+    }
+    judged(store, nouns.evaluation(SOLUTION, status=EvaluationStatus.TIMEOUT, **why))
+    assert (other_run(store).finished_evaluation(*ASKED) is not None) == taken
+
+
 def test_what_a_busy_machine_spoiled_is_measured_again(store: Store) -> None:
     doubt = {"reasons": ("busy",), "codes": (ReasonCode.NOISY_CONTROL,), "evidence": Evidence.UNVERIFIED}
     judged(store, nouns.evaluation(SOLUTION, **doubt))

@@ -202,9 +202,7 @@ class WorkerClient:
     def sampled(self) -> list[torch.Tensor]:
         """The sample that the last call's clock waited for."""
         sample, specs, taken = self._taken
-        if taken is None:
-            return self._picked
-        return cut_parts(specs, sample, taken)
+        return self._picked if taken is None else cut_parts(specs, sample, taken)
 
     def _locate(self, reply: Mapping[str, Any]) -> None:
         try:
@@ -268,7 +266,9 @@ class WorkerClient:
     # -- failures
 
     def _failed(self, status: EvaluationStatus, reason: str) -> WorkerFailure:
-        return self._ended(WorkerFailure(status, reason, self.worker.log_tail()))
+        late = status is EvaluationStatus.TIMEOUT
+        starved = late and procfs.starved([self.worker.pid, *self.worker.others()])
+        return self._ended(WorkerFailure(status, reason, self.worker.log_tail(), starved=starved))
 
     def _died(self) -> WorkerFailure:
         return self._ended(failure_of_death(self.worker.wait(5.0), self.worker.log_tail()))

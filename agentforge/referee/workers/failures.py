@@ -50,6 +50,8 @@ class WorkerFailure(Exception):
     """Closer than the general code of the status."""
     worker: str = ""
     """Name of the trusted worker that failed; empty if it was a candidate's."""
+    starved: bool = False
+    """It took too long and had to wait for processors: on a quiet machine it may end in time."""
 
     def __str__(self) -> str:
         return self.reason

@@ -15,7 +15,8 @@ from agentforge.schema import EvaluationStatus
 
 
 def party_of(exit_code: int | None) -> WorkerClient:
-    worker = mock.Mock(pid=0, **{"wait.return_value": exit_code, "log_tail.return_value": ""})
+    told = {"wait.return_value": exit_code, "log_tail.return_value": "", "others.return_value": []}
+    worker = mock.Mock(pid=0, **told)
     return WorkerClient("candidate", worker, ExclusiveRun(), call_timeout_s=1.0, memory_bytes=1 << 20)
 
 
@@ -37,7 +38,8 @@ def test_memory_that_cannot_be_read(exit_code: int | None, status: EvaluationSta
 
 
 def trusted() -> WorkerClient:
-    return WorkerClient("eager", mock.Mock(pid=0), ExclusiveRun(), call_timeout_s=1.0)
+    worker = mock.Mock(pid=0, **{"others.return_value": []})
+    return WorkerClient("eager", worker, ExclusiveRun(), call_timeout_s=1.0)
 
 
 def test_a_machine_that_forbids_reading_is_remembered() -> None:
@@ -85,7 +87,9 @@ def test_the_failure_of_a_trusted_worker_has_its_name() -> None:
         client.worker.wait.return_value = 139  # type: ignore[attr-defined]
         client.worker.log_tail.return_value = ""  # type: ignore[attr-defined]
         assert client._died().worker == name
-        assert client._failed(EvaluationStatus.TIMEOUT, "no answer").worker == name
+        late = client._failed(EvaluationStatus.TIMEOUT, "no answer")
+        assert (late.worker, late.starved) == (name, True), "nobody knows whether it had processors"
+        assert not client._failed(EvaluationStatus.CRASHED, "died").starved
         with pytest.raises(WorkerFailure, match="no") as told:
             client._checked(reply, "1")
         assert told.value.worker == name
