@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agentforge.registry import Registry
 from agentforge.schema import Target, UsageError
 
 from .shapes import parse_shapes, with_shapes
+
+if TYPE_CHECKING:
+    from agentforge.problems.failures import KnownFailures
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class FrontendOptions:
     device: str = "cpu"
     longest_s: float | None = None
     """Seconds; a model whose forward takes longer is not used. None for no limit."""
+    failures: KnownFailures | None = field(default=None, compare=False)
+    """Of earlier runs; a model that is known to hang, or to need more memory than is free, is not run."""
     progress: Callable[[str], None] | None = field(default=None, compare=False)
     """Receives lines of progress while the model is loaded."""
 

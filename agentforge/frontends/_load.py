@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
+from agentforge.limits import free_memory
 from agentforge.problems.own_modules import above_packages
 from agentforge.schema import (
     NOT_PYTHON,
@@ -21,6 +23,9 @@ from agentforge.schema import (
     Workload,
 )
 from agentforge.visible import shortened
+
+if TYPE_CHECKING:
+    from agentforge.problems.failures import KnownFailures
 
 _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
@@ -135,12 +140,13 @@ def make_target(
     progress: Progress | None = None,
     longest_s: float | None = None,
     advice: str = "",
+    failures: KnownFailures | None = None,
 ) -> Target:
     """Run the model once in a child process and describe it.
 
     Args:
         advice: what to do if forward raises; empty for the usual.
-        longest_s: see `FrontendOptions`.
+        longest_s, failures: see `FrontendOptions`.
 
     Raises:
         UnsupportedTargetError: it needs more memory (`MemoryShortageError`) or time than there is.
@@ -153,7 +159,8 @@ def make_target(
         "longest_s": longest_s,
         "advice": advice,
     }
-    found = run_probe("agentforge.frontends.probe:probe", name, payload, progress)
+    known = failures if import_root is None else None  # files beside it may have changed
+    found = run_probe("agentforge.frontends.probe:probe", name, payload, progress, known)
     if kind := found["unsendable"]:
         definition = define(name, origin, source + _OWN_ARGUMENTS, import_root, description)
         found["notes"].append(
@@ -197,14 +204,29 @@ def _only_workload(inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"name": name, "source": "reference", "inputs": inputs}
 
 
-def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+def run_probe(
+    task: str,
+    name: str,
+    payload: Mapping[str, Any],
+    progress: Progress | None,
+    failures: KnownFailures | None = None,
+) -> dict[str, Any]:
     """Run a probe of the model `name` in a child process; `payload` names its `device`.
+
+    Args:
+        failures: a hang that is known is not waited for again, nor memory that is too small still.
 
     Raises:
         TargetError: the model cannot be used.
     """
     longest_s = payload.get("longest_s")
     timeout_s = min(_TIMEOUT_S, _STARTING_S + _FORWARDS * longest_s) if longest_s else _TIMEOUT_S
+    memory = free_memory() if payload["device"] == "cpu" else math.nan  # a GPU's is not known here
+    limits = {"timeout": {"seconds": timeout_s}, "out_of_memory": {"host_bytes": memory}}
+    content = [payload["device"], payload["definition"]["reference"]] if failures else []
+    for kind, error in _ELSEWHERE.items() if failures else ():
+        if failures and (why := failures.find([kind, *content], limits[kind])):
+            raise error(why)
     try:
         found: dict[str, Any] = run_child(
             task,
@@ -214,8 +236,10 @@ def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progre
             progress=progress,
         )
     except ChildFailure as failure:
-        kind = _ELSEWHERE.get(failure.kind, TargetError)
-        raise kind(_explain(name, failure, timeout_s)) from failure
+        why = _explain(name, failure, timeout_s)
+        if failures and failure.kind in _ELSEWHERE and not failure.starved:
+            failures.keep([failure.kind, *content], why, limits[failure.kind])
+        raise _ELSEWHERE.get(failure.kind, TargetError)(why) from failure
     return found
 
 

@@ -33,6 +33,7 @@ class KernelBenchFile:
             device=options.device,
             progress=options.progress,
             longest_s=options.longest_s,
+            failures=options.failures,
         )
 
 

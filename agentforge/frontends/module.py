@@ -52,6 +52,7 @@ class ModuleClass:
             device=options.device,
             progress=options.progress,
             longest_s=options.longest_s,
+            failures=options.failures,
             advice=_DRAWN if drawn else "",
         )
 

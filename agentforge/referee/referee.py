@@ -20,6 +20,7 @@ from agentforge.isolation.scratch import Scratch
 from agentforge.languages import CommandRunner
 from agentforge.languages.cpp.disassembly import machine_code, object_hash
 from agentforge.languages.normal import of_compiled
+from agentforge.problems.failures import KnownFailures
 from agentforge.schema import (
     Definition,
     Evaluation,
@@ -42,6 +43,7 @@ from .candidates.build import BuildFailure, CandidateBuilder
 from .candidates.jit_cache import calls_compiler
 from .candidates.sanitizer_pool import SanitizerPool
 from .checks import CheckContext
+from .failed_baselines import without_failed
 from .pipeline import EvaluationPipeline
 from .profiling_bridge.session import profiled
 from .result import Findings, evaluation
@@ -202,8 +204,9 @@ class Referee:
     def _new_baselines(
         self, definition: Definition, workloads: Sequence[Workload], origin: Baselines | None = None
     ) -> Baselines:
-        spawn = partial(self._spawn, definition.hash)
-        return Baselines(definition, workloads, self.settings, spawn, backend=self._backend, origin=origin)
+        task, spawn = (definition, workloads, self.settings), partial(self._spawn, definition.hash)
+        make = partial(Baselines, *task, spawn, backend=self._backend, origin=origin)
+        return without_failed(make, KnownFailures(self._cache, self.device), *task, self._backend.gpu)
 
     def baselines(self, definition: Definition, workloads: Sequence[Workload]) -> Baselines:
         """The warm baselines of a definition.

@@ -13,6 +13,11 @@ from typing import Any
 from ..timing.exclusive_run import ExclusiveRun
 from ..workers.client import WorkerClient
 
+Spawn = Callable[[str, bool], WorkerClient]
+"""Makes a trusted worker of a name; if the second argument is true, one that runs beside others, with less
+priority, and is never timed."""
+TIME_NOTHING = ("default", "freezing")
+"""Modes that time no code while they compile: on a CPU, several may compile at once."""
 _AT_ONCE = 2
 """Workers that are constructed or compile at once."""
 Reply = dict[str, Any]

@@ -26,7 +26,7 @@ from ..workers.failures import WorkerFailure
 from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf, same_bytes
 from ..workers.runner import CHEAP
-from .ahead import CompilingAhead, Starting, answer
+from .ahead import TIME_NOTHING, CompilingAhead, Spawn, Starting, answer
 from .latitude import with_latitude
 from .nearby import NotDefined, bounds_nearby
 from .prepared import OF_INPUTS, OutputForm, PreparedWorkload, broken_reference
@@ -34,12 +34,6 @@ from .sealed_weights import Weights
 from .task_report import TaskReport
 
 _T = TypeVar("_T")
-
-Spawn = Callable[[str, bool], WorkerClient]
-"""Makes a trusted worker of a name; if the second argument is true, one that runs beside others, with less
-priority, and is never timed."""
-_TIME_NOTHING = ("default", "freezing")
-"""Modes that time no code while they compile: on a CPU, several may compile at once."""
 
 
 class Baselines:
@@ -71,8 +65,9 @@ class Baselines:
         self.prepared: list[PreparedWorkload] = []
         self._current: PreparedWorkload | None = None
         self.workloads = len(workloads)
-        self.lost: set[str] = set(origin.lost) if origin else set()
+        self.lost: set[str] = origin.lost if origin else set()
         """Compiled baselines that could not be built, or not in time."""
+        self.on_lost: Callable[[str, WorkerFailure], object] = lambda *_: None  # each that failed by itself
         self._to_compile, lacking = backend.compiled(settings, whole_model=definition.whole_model)
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
@@ -117,7 +112,7 @@ class Baselines:
         """Begin compiled baselines that can be begun side by side."""
         arguments = self.prepared[0].inputs.arguments.encoded
         for name in names:
-            beside = not self._backend.remote and self._backend.baselines[name] in _TIME_NOTHING
+            beside = not self._backend.remote and self._backend.baselines[name] in TIME_NOTHING
             if beside and name not in self._starting:
                 self._start_beside(name, arguments)
 
@@ -146,13 +141,12 @@ class Baselines:
     def missing(self, level: Level) -> list[str]:
         """Compiled baselines of a level that have not been started; `quick` waits for cheap ones only."""
         modes, cheap = self._backend.baselines, CHEAP if self.settings.quick_compile else ()
-        return [name for name in self._to_compile if level is Level.FULL or modes[name] in cheap]
+        left = [name for name in self._to_compile if name not in self.lost]
+        return left if level is Level.FULL else [name for name in left if modes[name] in cheap]
 
     def compile_ahead(self, level: Level) -> None:
-        """Begin to fill the compiler's cache for the level's compiled baselines, in the background.
-
-        A wrong candidate costs that processor time, and no waiting.
-        """
+        """Begin to fill the compiler's cache for the level's compiled baselines, in the background. A wrong
+        candidate costs that processor time, and no waiting."""
         names = self.missing(level)
         if self._ahead is None and names and not self._backend.remote:
             arguments = self.prepared[0].inputs.arguments.encoded
@@ -192,10 +186,15 @@ class Baselines:
                     client.call(slot)
             client.call_timeout_s = usual
         except WorkerFailure as failure:
-            why = failure.reason.splitlines()[0][:200]
-            self.notes.append(f"{baseline_name(name)} is left out: it cannot run this ({why})")
             self.clients.pop(name).close()
-            (self._origin or self).lost.add(name)
+            self.leave_out(name, failure.reason.splitlines()[0][:200])
+            if time.monotonic() < until:  # otherwise it was ended
+                self.on_lost(name, failure)
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Measure without a compiled baseline, which is noted."""
+        self.notes.append(f"{baseline_name(name)} is left out: it cannot run this ({why})")
+        self.lost.add(name)
 
     def _prepared(self, workload: Workload) -> PreparedWorkload:
         if workload.source == "spec":

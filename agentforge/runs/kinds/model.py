@@ -9,6 +9,7 @@ from typing import ClassVar
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, check_target, load_target
+from agentforge.problems.failures import KnownFailures
 from agentforge.schema import RunKind, Target
 
 from .._base import RunInput
@@ -59,5 +60,6 @@ class ModelStart:
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         """The target, loaded in a child process."""
-        options = replace(self.options, device=device.torch_device)
+        failures = KnownFailures(settings.cache, device)
+        options = replace(self.options, device=device.torch_device, failures=failures)
         return RunInput(load_target(self.spec, options, settings.frontend_options), settings)

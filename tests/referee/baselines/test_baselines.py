@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -41,9 +42,10 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
 
 @pytest.fixture
 def referee(warm: Referee) -> Iterator[Referee]:
-    """Without the baselines of the test before."""
+    """Without the baselines of the test before, and without the failures that it left."""
     yield warm
     warm.release()
+    shutil.rmtree(warm._cache / "failures", ignore_errors=True)
 
 
 @pytest.mark.slow

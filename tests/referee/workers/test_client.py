@@ -88,7 +88,7 @@ def test_the_failure_of_a_trusted_worker_has_its_name() -> None:
         client.worker.log_tail.return_value = ""  # type: ignore[attr-defined]
         assert client._died().worker == name
         late = client._failed(EvaluationStatus.TIMEOUT, "no answer")
-        assert (late.worker, late.starved) == (name, True), "nobody knows whether it had processors"
+        assert (late.worker, late.starved) == (name, True), "the system does not say"
         assert not client._failed(EvaluationStatus.CRASHED, "died").starved
         with pytest.raises(WorkerFailure, match="no") as told:
             client._checked(reply, "1")
