@@ -94,7 +94,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             check_packages(problem, campaign.suite, campaign.name, local_file(problem, settings).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event, store=store)
-        given = problem.native.get("tolerance")
+        several = problem.native.get("workloads") or [{}]  # the first one is checked
+        given = problem.native.get("tolerance", several[0].get("tolerance"))
         if problem.native.get("checker") or given is not None:
             report("the task's own checker")
             own = None if given is None else SuiteTolerance.model_validate(given)

@@ -31,7 +31,7 @@ class Problem:
 
     module: ModuleType
     model_class: type[torch.nn.Module]
-    get_inputs: Callable[[], Any]
+    get_inputs: Callable[..., Any]
     get_init_inputs: Callable[[], Any]
 
     @property
