@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, TypeVar
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetError, TimeEnded
 
 from .compiled import fastest_compiled, too_slow
 from .files import Mode
-from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, describe, latest, outcome
+from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, describe, latest, leave_out, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
 _WORTH_ADDING = 1.05
 """Speedup of torch.compile from which on kernels under it are tried before those alone are proven."""
-_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,6 @@ class Selection:
     """The variant on the target's probes; None if there are none."""
     cut_short: bool = False
     """Whether the time ended, or the whole model could not be judged, before all was tried."""
-
-
-class _LeftOut(NamedTuple, Generic[_Part]):
-    """A trial without one part of a variant."""
-
-    part: _Part
-    before: Trial
-    """The best one until then, with the part."""
-    trial: Trial
-    faster: bool
-    """Whether it is the best one from now on."""
 
 
 class Selector:
@@ -131,8 +118,9 @@ class Selector:
             for candidate in found:
                 if finals == _MAX_FINALS:
                     break
-                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE
-                if candidate.score <= least or self._trials.hopeless(candidate):
+                tie = candidate.variant.mode in BETWEEN_EAGER  # which is enough there: see `Trial.wins`
+                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE * tie
+                if self._trials.predicted(candidate) <= least:
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
@@ -188,7 +176,8 @@ class Selector:
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found
-            faster = waiting and found and found[0].mean > waiting[0].mean
+            gains = [self._trials.over_eager(first[0]) for first in (waiting, found) if first]
+            faster = len(gains) == 2 and gains[1] > gains[0]
             waiting = [*found, *waiting] if faster else [*waiting, *found]
             if mode == "kernels" and self._compiler_may_add(found):
                 continue
@@ -247,7 +236,7 @@ class Selector:
             return self._trials.evaluate(variant, Level.QUICK) if variant else None
 
         best = found[0]
-        for one in self._leave_out(best, best.variant.compiled, lambda v: v.compiled, try_without):
+        for one in leave_out(best, best.variant.compiled, lambda v: v.compiled, try_without, self._deadline):
             best = one.trial if one.faster else best
         return [best, *(trial for trial in found if trial is not best)]
 
@@ -280,7 +269,9 @@ class Selector:
             rest = [k for k in best.variant.moves if k is not kind]
             return self._try(best.variant.kernels, mode, moves=rest)
 
-        for kind, before, trial, faster in self._leave_out(best, kinds, lambda v: v.moves, try_without):
+        for kind, before, trial, faster in leave_out(
+            best, kinds, lambda v: v.moves, try_without, self._deadline
+        ):
             if faster:
                 said = f"{trial.score:.2f}x" if before.score else "right"
                 self._dropped[kind] = f"the quick verdict is {said} without it and {outcome(before)} with it"
@@ -309,27 +300,8 @@ class Selector:
             return self._try(now.kernels - {name}, now.mode, moves=list(now.moves))
 
         cheapest = sorted(names, key=lambda n: self._kernels[n].time_s)
-        return [one.trial for one in self._leave_out(best, cheapest, lambda v: v.kernels, try_without)]
-
-    def _leave_out(
-        self,
-        best: Trial,
-        parts: Iterable[_Part],
-        parts_of: Callable[[Variant], Collection[_Part]],
-        try_without: Callable[[Trial, _Part], Trial | None],
-    ) -> Iterator[_LeftOut[_Part]]:
-        """Leave one part after the other out of the best variant, as long as it gets faster and time is left.
-
-        The last part stays, and a part that went with another one is passed over.
-        """
-        for part in parts:
-            if len(parts_of(best.variant)) == 1 or time.monotonic() > self._deadline:
-                return
-            trial = try_without(best, part) if part in parts_of(best.variant) else None
-            if trial is not None:
-                faster = trial.score > best.score * (1 + NOISE / 2)
-                yield _LeftOut(part, best, trial, faster)
-                best = trial if faster else best
+        found = leave_out(best, cheapest, lambda v: v.kernels, try_without, self._deadline)
+        return [one.trial for one in found]
 
     def _try(
         self, names: Collection[str], mode: Mode, level: Level = Level.QUICK, moves: Sequence[MoveKind] = ()
@@ -356,6 +328,9 @@ class Selector:
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
         modes, trials = self._compiled, self._trials
+        if modes and (ours := self._as_fast_as_compiled()):
+            why = ", and its verdict does not see torch.compile faster"
+            return self._selection(ours.variant, ours, f"{ours.variant.label} won over eager{why}")
         compiled = fastest_compiled(trials, self._variants, modes) if modes else None
         ours = self._as_good_as(compiled)
         if ours is not None:
@@ -364,6 +339,17 @@ class Selector:
         kept = compiled.variant if compiled else self._variants.eager()
         said = f"{reason}{too_slow(trials)}; {kept.label} is kept{trials.refused()}"
         return self._selection(kept, compiled, said)
+
+    def _as_fast_as_compiled(self) -> Trial | None:
+        """A variant without a compiler that beats eager, with a full verdict in which no baseline is faster.
+
+        The artifact of torch.compile is no faster than its baseline, so it needs no verdict.
+        """
+        last = latest(self._trials.made).values()
+        found = [t for t in last if t.beats_eager and t.score >= 1.0 and "compile" not in t.variant.mode]
+        fastest = sorted(found, key=lambda t: -t.score)
+        measured = (t for t in fastest if t.evaluation.speedup.keys() >= {*self._compiled})
+        return next((t for t in measured if self._right_elsewhere(t.variant)), None)
 
     def _as_good_as(self, compiled: Trial | None) -> Trial | None:
         """A variant without a compiler that beats eager and is as fast as the artifact of torch.compile.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
+from typing import Generic, NamedTuple, TypeVar
 
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
 from agentforge.referee.timing.device_lock import WAITING
@@ -33,6 +35,7 @@ _LONG_STAGES = {
     WAITING: WAITING,
 }
 """Lines for the stages of an evaluation that may take long."""
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -51,17 +54,6 @@ class Trial:
         if performance is None or self.problems or not performance.speedup:
             return 0.0
         return min(interval.point for interval in performance.speedup.values())
-
-    @property
-    def mean(self) -> float:
-        """Geometric mean of the speedups over all baselines; 0 if the score is.
-
-        To compare variants: noise in one baseline's time counts less than in the score.
-        """
-        performance = self.evaluation.performance
-        if performance is None or not self.score:
-            return 0.0
-        return math.exp(fmean(math.log(interval.point) for interval in performance.speedup.values()))
 
     @property
     def over_eager(self) -> float:
@@ -113,6 +105,41 @@ class Trial:
 def latest(trials: Iterable[Trial]) -> dict[str, Trial]:
     """The last trial of each solution, by its hash: the full one, if it was made."""
     return {trial.variant.solution.hash: trial for trial in trials}
+
+
+class LeftOut(NamedTuple, Generic[_Part]):
+    """A trial without one part of a variant."""
+
+    part: _Part
+    before: Trial
+    """The best one until then, with the part."""
+    trial: Trial
+    faster: bool
+    """Whether it is the best one from now on."""
+
+
+def leave_out(
+    best: Trial,
+    parts: Iterable[_Part],
+    parts_of: Callable[[Variant], Collection[_Part]],
+    try_without: Callable[[Trial, _Part], Trial | None],
+    until: float,
+) -> Iterator[LeftOut[_Part]]:
+    """Leave one part after the other out of the best variant, as long as it gets faster and time is left.
+
+    The last part stays, and a part that went with another one is passed over.
+
+    Args:
+        until: monotonic time after which nothing is left out.
+    """
+    for part in parts:
+        if len(parts_of(best.variant)) == 1 or time.monotonic() > until:
+            return
+        trial = try_without(best, part) if part in parts_of(best.variant) else None
+        if trial is not None:
+            faster = trial.score > best.score * (1 + NOISE / 2)
+            yield LeftOut(part, best, trial, faster)
+            best = trial if faster else best
 
 
 @dataclass
@@ -177,26 +204,41 @@ class Trials:
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
 
-    def hopeless(self, trial: Trial) -> bool:
-        """Whether a trial loses, beyond noise, to a mode of torch.compile that a full evaluation measured.
+    def predicted(self, trial: Trial) -> float:
+        """Speedup over the best baseline that a full evaluation may confirm; 0 if the score is.
 
-        A quick evaluation measures its default mode alone, and a full one all of them.
+        A full evaluation measures all baselines, and a quick one the default mode of torch.compile alone.
         """
-        measured = any(t.evaluation.level is Level.FULL and t.evaluation.performance for t in self.made)
-        fastest = max(self.compile_gains().values(), default=0.0)
-        return measured and trial.over_eager <= fastest * (1.0 - NOISE)
+        if trial.evaluation.level is Level.FULL:
+            return trial.score
+        return self.over_eager(trial) / max([1.0, *self._gains().values()])
+
+    def over_eager(self, trial: Trial) -> float:
+        """Speedup over eager, by all baselines of a quick evaluation; 0 if the score is.
+
+        A quick evaluation times few blocks, so each baseline's time in it is as noisy as the variant's. What
+        a baseline gains over eager is taken from all evaluations together.
+        """
+        performance, gains = trial.evaluation.performance, {"eager": 1.0, **self._gains()}
+        if trial.evaluation.level is Level.FULL or performance is None or not trial.score:
+            return trial.over_eager
+        found = [over.point * gains[name] for name, over in performance.speedup.items() if name in gains]
+        return math.exp(fmean(map(math.log, found)))
 
     def compile_gains(self) -> dict[str, float]:
-        """Best speedup of each kind of torch.compile over eager in full evaluations, else in quick ones."""
-        quick, full = dict[str, float](), dict[str, float]()
+        """Median speedup of torch.compile over eager in full evaluations, else in quick ones, by mode."""
+        return {name: gain for name, gain in self._gains().items() if name in KEPT}
+
+    def _gains(self) -> dict[str, float]:
+        """The same of each baseline."""
+        quick, full = dict[str, list[float]](), dict[str, list[float]]()
         for trial in self.made:
             gains = full if trial.evaluation.level is Level.FULL else quick
-            eager = speedup_over(trial.evaluation, "eager")
-            for name in KEPT:
-                found = speedup_over(trial.evaluation, name)
-                if eager and found and found.point > 0:
-                    gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
-        return quick | full
+            over = trial.evaluation.speedup
+            for name, found in over.items():
+                if name != "eager" and "eager" in over and found.point > 0:
+                    gains.setdefault(name, []).append(over["eager"].point / found.point)
+        return {name: median(gains) for name, gains in (quick | full).items()}
 
 
 def _why(evaluation: Evaluation) -> str:
