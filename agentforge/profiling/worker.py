@@ -60,13 +60,14 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     torch_device = torch.device(target.device)
     threads = max(1, device.threads) if torch_device.type == "cpu" else torch.get_num_threads()
     torch.set_num_threads(threads)
-    report("building the model")
+    steps = 4 if payload["ablation"] else 3
+    report(f"step 1 of {steps}: building the model")
     problem = load_problem(target.definition)
     model = problem.build(_SEED).to(torch_device)
     own_threads = _set_again(threads)
     examples = examples_of(problem, target.workloads, _SEED, torch_device)
     weights = [_times(w.weight, target) for w in target.workloads]
-    report("exporting the graph")
+    report(f"step 2 of {steps}: exporting the graph")
     regions: dict[str, tuple[Region, ...]] = {}
     possible: dict[str, tuple[Region, ...]] = {}
     seen: dict[str, dict[Node, CapturedValues]] = {}
@@ -82,7 +83,8 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     graphs = [unit.graph_module for unit in captured.units]
     given = [*map(flat_arguments, captured.units), *((e.args, dict(e.kwargs)) for e in examples)]
     buffers = Buffers(model, *graphs, arguments=given)
-    report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
+    timed = sum(map(len, regions.values()))
+    report(f"step 3 of {steps}: timing {timed} regions, {payload['traces']} traces")
 
     def forward() -> None:
         for example, times in zip(examples, weights, strict=True):
@@ -107,7 +109,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     bottlenecks, notes = rank(sites, traces.total_s, ranged=target.ranged)
     buffers.restore()
     if payload["ablation"]:
-        report("checking the largest shares by ablation")
+        report(f"step 4 of {steps}: checking the largest shares by ablation")
         bottlenecks = _check_shares(bottlenecks, sites, captured.whole, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
     rates = _rates(model, examples, target, torch_device)

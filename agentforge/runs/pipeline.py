@@ -36,6 +36,7 @@ from agentforge.schema import (
     RunSettings,
     RunStatus,
     StitchDone,
+    StitchLeft,
     StitchResult,
     StitchStarted,
     Target,
@@ -140,6 +141,8 @@ class RunPipeline:
         if profile is None:
             run_log.set_status(RunStatus.PROFILING, error="")
             run_log.event(ProfileStarted())
+            if (took_s := self._last_profile_s()) is not None:
+                self._tell(f"the last profile of this target took {took_s:.0f} s")
             profile = recorded_profile(self.settings, self.target)
             if profile is None:
                 with backend_for(self.device).lock(self.settings.cache):  # runs of other processes time too
@@ -155,6 +158,13 @@ class RunPipeline:
             run_log.spend(profile.seconds)
         run_log.event(ProfileDone.of(profile))
         return profile
+
+    def _last_profile_s(self) -> float | None:
+        """Seconds that the newest profile of the same target on the same device took; None without one."""
+        store, run = self.run_log.store, self.run_log.run
+        alike = (r for r in store.list_runs() if (r.target, r.device) == (run.target, run.device))
+        profiles = (store.get_profile(r.id) for r in alike)
+        return next((p.seconds for p in profiles if p and p.seconds), None)
 
     def make_profile(self, roofline: Roofline) -> Profile:
         """Measure where the target's time goes."""
@@ -227,7 +237,7 @@ class RunPipeline:
 
     def stitch(self, result: SearchResult, referee: Evaluator) -> None:
         """Integrate the wins and prove them, unless an earlier session did it with the same ones."""
-        from agentforge.stitch import stitch  # it needs torch, and the first plan does not
+        from agentforge.stitch import Forecast, stitch  # it needs torch, and the first plan does not
 
         run_log = self.run_log
         chosen = {win.bottleneck.definition.hash: win.solution for win in result.wins}
@@ -240,6 +250,8 @@ class RunPipeline:
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
         judge, sol_s = self._judge_of_model(referee, result.profile)
+        run = run_log.run
+        known_s = run_log.store.verdict_seconds(run.id, self.target.definition.hash, run.device)
         cached = CachedEvaluator(judge, run_log, longer=self._longer)
         artifact = stitch(
             self.target,
@@ -260,6 +272,7 @@ class RunPipeline:
             progress=self._tell,
             rewritten=referee.rewritten if isinstance(referee, InsideModel) else None,
             first_verdict_s=first_verdict_s(run_log.store, run_log.run.id),
+            forecast=Forecast(known_s, lambda n, s: run_log.event(StitchLeft(variants=n, seconds=s))),
         )
         cut_short = artifact.cut_short or (cached.spoiled and not artifact.kernels)
         self._keep(artifact.model_copy(update={"cut_short": cut_short}), result.profile, hashes)

@@ -84,6 +84,7 @@ from .events.run import (
     SearchDone,
     SearchStarted,
     StitchDone,
+    StitchLeft,
     StitchStarted,
 )
 from .feedback import Bound, Classification, Finding, Reason, ResourceUsage
@@ -253,6 +254,7 @@ __all__ = [
     "SourceFile",
     "StageResult",
     "StitchDone",
+    "StitchLeft",
     "StitchResult",
     "StitchStarted",
     "StoreError",

@@ -2,5 +2,6 @@
 
 from .files import Mode
 from .stitch import StitchedArtifact, stitch
+from .trial import Forecast
 
-__all__ = ["Mode", "StitchedArtifact", "stitch"]
+__all__ = ["Forecast", "Mode", "StitchedArtifact", "stitch"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from .artifact import build_into
 from .files import Mode
 from .metric import metric_value
 from .select import Selection
-from .trial import Trial, Trials, describe, latest
+from .trial import Forecast, Trial, Trials, describe, latest
 from .variants import Promoted, Variant, VariantBuilder
 
 _FACTOR = 4.0
@@ -50,9 +51,11 @@ class LowerPrecision:
     end: float | None
     progress: Callable[[str], None]
     original: float | None = None
+    forecast: Forecast = field(default_factory=Forecast)
 
     def __post_init__(self) -> None:
         self._trials = Trials(self.target, self.kernels, self.referee, self.end, self.progress)
+        self._trials.forecast = self.forecast
         self._values = {} if self.original is None else {"original": self.original}
 
     def improve(self, base: Selection) -> tuple[Selection, dict[str, Any]]:
@@ -62,6 +65,7 @@ class LowerPrecision:
             The selection, whose reason says what became of the permission, and the same for the report.
         """
         cut_short = base.cut_short
+        self.forecast.quick, self.forecast.until = 4, math.inf  # twins too, with kernels and without
         try:
             winner, why = self._best(base)
         except TimeEnded:

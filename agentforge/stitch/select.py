@@ -11,7 +11,7 @@ from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetE
 
 from .compiled import fastest_compiled, too_slow
 from .files import Mode
-from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, describe, latest, leave_out, outcome
+from .trial import BETWEEN_EAGER, NOISE, Forecast, Trial, Trials, describe, latest, leave_out, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
@@ -69,6 +69,7 @@ class Selector:
         moves: Sequence[Move] = (),
         sol_s: float | None = None,
         progress: Callable[[str], None] | None = None,
+        forecast: Forecast | None = None,
     ) -> None:
         self._alone = alone
         self._compiled = compiled
@@ -85,8 +86,20 @@ class Selector:
         self._deadline = time.monotonic() + seconds
         self._end = end
         self._progress = progress or (lambda line: None)
-        self._trials = Trials(target, kernels, referee, self._end, self._progress, sol_s)
+        forecast = forecast or Forecast()
+        forecast.quick, forecast.until = self._most_quick(), self._deadline
+        self._trials = Trials(target, kernels, referee, self._end, self._progress, sol_s, forecast=forecast)
         self._probed: dict[str, Evaluation] = {}
+
+    def _most_quick(self) -> int:
+        """Quick verdicts on all variants but those with a unit less under torch.compile, or a move less."""
+        names, moves = len(self._kernels), len(self._moves)
+        between = bool(names or self._packed or moves)
+        ways = 1 + (self._packed or self._streams)
+        if self._alone and names:
+            return 0
+        tried = ways * (self._waits + between) + 2 * bool(moves)
+        return tried + bool(names or moves) + (names if names > 1 else 0) + bool(names and self._packed)
 
     def run(self) -> Selection:
         """Select the fastest variant that the referee verifies, else the best baseline.

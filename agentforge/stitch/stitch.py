@@ -19,6 +19,7 @@ from .graph.streams import measured
 from .precision import LowerPrecision
 from .report import report_data
 from .select import Selector
+from .trial import Forecast
 from .variants import VariantBuilder, promoted
 
 
@@ -64,6 +65,7 @@ def stitch(
     progress: Callable[[str], None] | None = None,
     rewritten: VariantBuilder | None = None,
     first_verdict_s: float | None = None,
+    forecast: Forecast | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
 
@@ -83,6 +85,7 @@ def stitch(
         sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.
         rewritten: has rewritten the same model at the same call sites.
         first_verdict_s: seconds from the profile to the first verdict, for the report; None if there is none.
+        forecast: tells how many variants are left; None tells nobody.
 
     Raises:
         UsageError: the folder is neither empty nor an artifact.
@@ -90,13 +93,15 @@ def stitch(
     """
     kernels = promoted(profile, chosen)
     on_gpu = target.device.startswith("cuda")
+    forecast = forecast or Forecast()
     end = None if reserve_s is None else time.monotonic() + reserve_s
     variants = rewritten and rewritten.with_solutions(kernels, end)
     if variants is None:
         sites = measured(profile, device.threads) if on_gpu else ()
         variants = VariantBuilder(target, kernels, progress, sites, end)
+    tell = progress or (lambda line: None)
     lower = permission and LowerPrecision(
-        permission, target, variants, kernels, referee, cache, end, progress or (lambda line: None), metric
+        permission, target, variants, kernels, referee, cache, end, tell, metric, forecast
     )
     selection = Selector(
         target,
@@ -113,6 +118,7 @@ def stitch(
         compiled=compiled,
         sol_s=sol_s,
         progress=progress,
+        forecast=forecast,
     ).run()
     selection, precision = lower.improve(selection) if lower else (selection, None)
     trial = selection.trial

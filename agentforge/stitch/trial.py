@@ -143,6 +143,39 @@ def leave_out(
 
 
 @dataclass
+class Forecast:
+    """Tells before each verdict how many variants may still be judged, and about how long that takes.
+
+    Args:
+        known_s: seconds of an earlier verdict by level, until there are some of this stitch.
+        tell: gets the most variants that are left, the next one included, and seconds; None if unknown.
+    """
+
+    known_s: Mapping[Level, float] = field(default_factory=dict)
+    tell: Callable[[int, float | None], object] = lambda variants, seconds: None
+    quick: int = 0
+    """Quick verdicts that may still come. One full verdict comes after them in any case."""
+    until: float = math.inf
+    """Monotonic time after which no new variant is tried."""
+    _made_s: dict[Level, list[float]] = field(default_factory=dict)
+
+    def before(self, level: Level) -> None:
+        """Tell that a verdict at this level begins."""
+        seconds = {**self.known_s, **{each: fmean(made) for each, made in self._made_s.items()}}
+        left_s = max(0.0, self.until - time.monotonic())
+        quick = max(self.quick if left_s else 0, int(level is not Level.FULL))
+        one_s, full_s = seconds.get(Level.QUICK, 0.0), seconds.get(Level.FULL, 0.0)
+        known = full_s and (one_s or not quick)
+        self.tell(quick + 1, min(quick * one_s, max(left_s, one_s)) + full_s if known else None)
+
+    def after(self, evaluation: Evaluation) -> None:
+        """Take its seconds in; one that was taken from another run has none."""
+        self.quick -= evaluation.level is not Level.FULL
+        if evaluation.seconds:
+            self._made_s.setdefault(evaluation.level, []).append(evaluation.seconds)
+
+
+@dataclass
 class Trials:
     """Evaluates variants of one target, and keeps the trials.
 
@@ -158,6 +191,7 @@ class Trials:
     progress: Callable[[str], None]
     sol_s: float | None = None
     made: list[Trial] = field(default_factory=list)
+    forecast: Forecast = field(default_factory=Forecast)
 
     def evaluate(self, variant: Variant, level: Level, definition: Definition | None = None) -> Trial:
         """Judge a variant by the target's definition, or by another one.
@@ -173,7 +207,9 @@ class Trials:
             deadline=self.end,
             sol_s=self.sol_s,
         )
+        self.forecast.before(level)
         evaluation = self.referee.evaluate(request, progress=self._stages(variant, level))
+        self.forecast.after(evaluation)
         solutions = {name: kernel.solution for name, kernel in self.kernels.items()}
         problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
         trial = Trial(variant, evaluation, tuple(problems))

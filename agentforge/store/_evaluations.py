@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import median
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from agentforge.schema import JUDGED, Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
 
@@ -153,6 +154,23 @@ class Evaluations:
         with self._db.read() as session:
             row = session.scalar(query)
             return None if row is None else (row.id, Evaluation.model_validate_json(row.body))
+
+    def verdict_seconds(self, run_id: str, definition_hash: str, device: str) -> dict[Level, float]:
+        """Median seconds of the verdicts on a definition, by level; else of all that the run made.
+
+        Verdicts that were taken from other runs took none and do not count.
+        """
+        query = select(EvaluationRow.level, EvaluationRow.definition, EvaluationRow.seconds).where(
+            or_(EvaluationRow.run == run_id, EvaluationRow.definition == definition_hash),
+            EvaluationRow.device == device[:255],
+            EvaluationRow.seconds > 0,
+        )
+        own, others = dict[Level, list[float]](), dict[Level, list[float]]()
+        with self._db.read() as session:
+            for level, definition, seconds in session.execute(query):
+                found = own if definition == definition_hash else others
+                found.setdefault(Level(level), []).append(seconds)
+        return {level: median(found) for level, found in (others | own).items()}
 
     def evaluation_run(self, identifier: str) -> str | None:
         """The run that asked for an evaluation; None if none did."""

@@ -77,8 +77,8 @@ class Lines(View):
                 return _text.reference(event.reference)
             case e.StitchStarted() | e.ProfileStarted():
                 return f"{run_state.phase} ..."
-            case e.BudgetLeft() | e.SearchStarted() if run_state.left_s is not None:
-                return f"  {_text.estimate(run_state.left_s, run_state.overtime)}"
+            case e.BudgetLeft() | e.SearchStarted() | e.StitchLeft() if said := _estimate(run_state):
+                return f"  {said}"
             case e.Progress():
                 return f"  {run_state.doing}"
             case _:
@@ -134,15 +134,15 @@ class Live(View):
         return Group(text, *self._estimate(), *self._tables())
 
     def _estimate(self) -> list[RenderableType]:
-        """A bar with the rest of the search, if it is known."""
+        """A bar with the rest of the phase, if it is known."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
-        left, done = self.run_state.left_s, self.run_state.searched_s
+        left, done, said = self.run_state.left_s, self.run_state.phase_s, _estimate(self.run_state)
         if left is None:
-            return []
+            return [Text(said)] if said else []
         bar = ProgressBar(total=left + done or 1.0, completed=done, width=min(40, self._console.width))
-        return [bar, Text(_text.estimate(left, self.run_state.overtime))]
+        return [bar, Text(f"\n{said}")]  # a bar does not end its line
 
     def _models(self) -> str:
         if not self.run_state.tokens:
@@ -187,6 +187,14 @@ class Live(View):
             headings = ["#", "bottleneck", "strategy", "state", "speedup", ""]
             tables.append(_print.grid(headings, attempts, width))
         return tables
+
+
+def _estimate(run_state: RunState) -> str:
+    """How long the phase goes on; empty if that is unknown."""
+    left_s = run_state.left_s
+    if run_state.variants is not None:
+        return _text.stitching(left_s, run_state.variants)
+    return "" if left_s is None else _text.estimate(left_s, run_state.overtime)
 
 
 def view(*, as_json: bool) -> View:

@@ -91,6 +91,10 @@ class RunState:
     """When the newest evaluation has to end, by the clock; None if that is unknown."""
     _made: int = 0
     """Attempts that were finished since the search began."""
+    variants: int | None = None
+    """Variants of the whole model that may still be judged, at most; None before stitching."""
+    _expected: float | None = None
+    """When stitching may end, by the clock; None if there is nothing to estimate it from."""
 
     @property
     def seconds_used(self) -> float:
@@ -106,16 +110,19 @@ class RunState:
         return 0.0 if begin is None else self.clock() - begin
 
     @property
-    def searched_s(self) -> float:
-        """Seconds since the search began."""
-        return self._since(self._search)
+    def phase_s(self) -> float:
+        """Seconds since the search began, or stitching if it did."""
+        return self._since(self._search if self._stitching is None else self._stitching)
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds of search: until the minutes are used up, or the attempts at their mean time.
+        """Estimated seconds of the search or stitching.
 
-        In overtime: until the evaluation has to end.
+        Of the search: until the minutes are used up, or the attempts at their mean time. In overtime: until
+        the evaluation has to end.
         """
+        if self._expected is not None:
+            return max(0.0, self._expected - self.clock())
         if self._search is None or self.phase != "searching":
             return None
         ends = self._evaluation_ends
@@ -125,7 +132,7 @@ class RunState:
         if self._ends is not None:
             found.append(self._ends - self.clock())
         if attempts is not None and self._made:
-            mean = self.searched_s / self._made
+            mean = self._since(self._search) / self._made
             found.append(attempts * mean)
         return max(0.0, min(found)) if found else None
 
@@ -184,6 +191,11 @@ class RunState:
             case e.StitchStarted():
                 self.phase = "integrating kernels and measuring end to end"
                 self._stitching = self.clock()
+            case e.StitchLeft():
+                self.variants = event.variants
+                self._expected = None if event.seconds is None else self.clock() + event.seconds
+            case e.StitchDone():
+                self.variants = self._expected = None
             case e.RunFinished():
                 self.phase = "finished"
             case _:

@@ -39,10 +39,20 @@ def budget(left: Mapping[str, Any]) -> str:
 
 def estimate(left_s: float, overtime: bool) -> str:
     """How long the search goes on: `about 2:05 of search left, then stitching`."""
-    minutes, rest = divmod(round(left_s), 60)
     if overtime:
-        return f"the minutes are used up; what was begun ends in at most {minutes}:{rest:02}, then stitching"
-    return f"about {minutes}:{rest:02} of search left, then stitching"
+        return f"the minutes are used up; what was begun ends in at most {_minutes(left_s)}, then stitching"
+    return f"about {_minutes(left_s)} of search left, then stitching"
+
+
+def stitching(left_s: float | None, variants: int) -> str:
+    """How long stitching goes on: `about 2:05 of stitching left, at most 3 variants`."""
+    most = f"at most {variants} variant{'' if variants == 1 else 's'}"
+    return f"{most} left" if left_s is None else f"about {_minutes(left_s)} of stitching left, {most}"
+
+
+def _minutes(value: float) -> str:
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes}:{rest:02}"
 
 
 def ranking(now: ProfileRanked) -> str:

@@ -117,7 +117,9 @@ def test_possible_merges_take_the_place_of_what_they_cover(llama):
 
 
 def test_progress_is_told(llama):
-    assert any("export" in line for line in llama[2])
+    steps = [line for line in llama[2] if line.startswith("step ")]
+    assert list(dict.fromkeys(line[:12] for line in steps)) == [f"step {n} of 4:" for n in (1, 2, 3, 4)]
+    assert steps[1] == "step 2 of 4: exporting the graph"
 
 
 def test_the_largest_share_is_checked_by_ablation(llama):

@@ -19,8 +19,10 @@ from agentforge.schema import (
     EvaluationStatus,
     Level,
     Permission,
+    Progress,
     RunKind,
     Solution,
+    StitchLeft,
     StitchResult,
 )
 from agentforge.stitch import StitchedArtifact
@@ -120,6 +122,62 @@ def test_the_modes_of_torch_compile_that_are_baselines_may_become_the_artifact(
         with opened(store, run, chosen, CPU, None) as pipeline:
             pipeline.stitch(NOTHING, stitching)
     assert stitching.compiled == [modes]
+
+
+class StitchingWithForecast(Stitching):
+    """Judges one variant."""
+
+    def __call__(self, target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
+        options["forecast"].quick = 2
+        options["forecast"].before(Level.QUICK)
+        return super().__call__(target, profile, chosen, folder, **options)
+
+
+def test_what_is_left_of_stitching_is_estimated_from_earlier_verdicts(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those on the model if there are any, also of another run, else those on the run's kernels."""
+    monkeypatch.setattr("agentforge.stitch.stitch", StitchingWithForecast())
+    target, here = nouns.target(), nouns.evaluation().environment.model_copy(update={"device": CPU.name})
+    model = {"definition": target.definition.hash, "environment": here}
+    found = []
+    with Store(settings.url) as store:
+        for name in ("kernels", "model"):
+            run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+            quick = nouns.evaluation(environment=here, level=Level.QUICK, seconds=4.0)
+            full = nouns.evaluation(environment=here, seconds=50.0, after_s=1.0)
+            for evaluation in (quick, full):
+                store.save_evaluation(evaluation.model_copy(update={"solution": name}), run.id)
+            if name == "kernels":
+                slow = nouns.evaluation(seconds=900.0, definition=target.definition.hash)  # on another device
+                store.save_evaluation(slow, run.id)
+            else:
+                for place, seconds in enumerate((100.0, 120.0, 0.0, 200.0)):
+                    made = nouns.evaluation(**model, seconds=seconds, after_s=float(place))
+                    store.save_evaluation(made)
+            with opened(store, run, settings, CPU, None) as pipeline:
+                pipeline.stitch(NOTHING, pipeline)  # type: ignore[arg-type]
+            found += [event for event in store.events(run.id) if isinstance(event, StitchLeft)]
+    assert [(event.variants, event.seconds) for event in found] == [(3, 58.0), (3, 128.0)]
+
+
+def test_a_profile_says_how_long_the_last_one_of_its_target_took(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = nouns.profile().model_copy(update={"device": CPU.name})
+    roofline = Roofline(bandwidth=1e10, peak_flops={"float32": 1e10})
+    monkeypatch.setattr("agentforge.runs.pipeline.profile_target", lambda *_, **__: made)
+    monkeypatch.setattr("agentforge.runs.pipeline.measure_roofline", lambda *_, **__: roofline)
+    monkeypatch.setattr("agentforge.runs.pipeline.at_ceilings", lambda profile, *_: profile)
+    said = []
+    with Store(settings.url) as store:
+        for target in (nouns.target(), nouns.target(), nouns.target().model_copy(update={"origin": "b.py"})):
+            run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+            with opened(store, run, settings, CPU, None) as pipeline:
+                monkeypatch.setattr(type(pipeline.meter), "seconds", 28.4)
+                pipeline.profile()
+            said.append([event.text for event in store.events(run.id) if isinstance(event, Progress)])
+    assert said == [[], ["the last profile of this target took 28 s"], []]
 
 
 def test_a_run_does_not_check_shares_by_ablation(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from agentforge.schema import (
     TimeEnded,
 )
 from agentforge.stitch.select import Selection, Selector
+from agentforge.stitch.trial import Forecast
 from agentforge.stitch.variants import Promoted, Variant
 from agentforge.testing.language import make_solution
 
@@ -688,6 +689,31 @@ def test_torch_compile_needs_no_verdict_if_kernels_are_as_fast_in_theirs(full: f
         assert (
             selection.reason == "1 kernel won over eager, and its verdict does not see torch.compile faster"
         )
+
+
+def test_people_see_how_many_variants_are_left_and_how_long_they_take() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = 1.3 if mode == "kernels" else 1.1
+        found = judged(kernels, level, over, over)
+        return found.model_copy(update={"seconds": 20.0 if level is Level.QUICK else 0.0})
+
+    told: list[tuple[int, float | None]] = []
+
+    def tell(variants: int, seconds: float | None) -> None:
+        told.append((variants, None if seconds is None else round(seconds)))
+
+    known = {Level.QUICK: 10.0, Level.FULL: 70.0}
+    select(verdict, "a", "b", seconds=600, forecast=Forecast(known, tell))
+    assert told[:2] == [(5, 110), (4, 130)]  # four quick ones of 10 s, then three of 20 s; a full one of 70 s
+    told.clear()
+    select(verdict, "a", "b", seconds=15.0, forecast=Forecast(known, tell))
+    assert told[0] == (5, 85)  # no new variant after 15 s
+    told.clear()
+    select(verdict, "a", alone=True, forecast=Forecast({Level.FULL: 70.0}, tell))
+    assert told == [(1, 70)]
+    told.clear()
+    select(verdict, "a", forecast=Forecast({}, tell))
+    assert told[0] == (3, None)
 
 
 @pytest.mark.parametrize("evidence", [Evidence.UNVERIFIED, Evidence.VERIFIED])

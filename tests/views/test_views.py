@@ -38,6 +38,9 @@ from agentforge.schema import (
     RunStarted,
     SearchDone,
     SearchStarted,
+    StitchDone,
+    StitchLeft,
+    StitchStarted,
     UnknownEvent,
 )
 from agentforge.views import live as _live
@@ -272,7 +275,7 @@ def test_the_search_s_end_is_estimated_by_minutes_and_by_attempts() -> None:
     run_state.apply(SearchStarted(budget=Budget(minutes=2.0, attempts=10)))
     assert run_state.left_s == 120.0
     now[0] += 10.0
-    assert (run_state.left_s, run_state.searched_s) == (110.0, 10.0)
+    assert (run_state.left_s, run_state.phase_s) == (110.0, 10.0)
     run_state.apply(BudgetLeft(left={"minutes": 5.0, "attempts": 4, "dollars": None}))
     assert run_state.left_s == 40.0  # four attempts of 10 s
     run_state.apply(BudgetLeft(left={"minutes": 0.1, "attempts": 3, "dollars": None}))
@@ -310,3 +313,41 @@ def test_a_live_view_has_a_bar_that_moves_between_events() -> None:
     now[0] = 21.0
     after = console.render_lines(view._render())
     assert "about 1:00 of search left" in str(before) and "about 0:39 of search left" in str(after)
+
+
+def shown(view: _live.Live, console: Console) -> str:
+    lines = console.render_lines(view._render(), pad=False)
+    return "\n".join("".join(part.text for part in line) for line in lines)
+
+
+def test_stitching_has_a_bar_with_an_estimate() -> None:
+    now = [0.0]
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    view = _live.Live(console)
+    view.run_state.clock = lambda: now[0]
+    view(STORY[0])
+    view(STORY[1])
+    view(SearchStarted(budget=Budget(minutes=1.0)))
+    now[0] = 40.0
+    view(StitchStarted())
+    view(StitchLeft(variants=3, seconds=95.0))
+    now[0] = 45.0
+    assert "about 1:30 of stitching left, at most 3 variants" in shown(view, console)
+    assert (view.run_state.left_s, view.run_state.phase_s) == (90.0, 5.0)
+    view(StitchLeft(variants=1))
+    assert "at most 1 variant left" in shown(view, console)
+    assert view.run_state.left_s is None
+    view(StitchDone())
+    assert "left" not in shown(view, console)
+
+
+def test_lines_say_how_long_stitching_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    view = _live.Lines()
+    view.run_state.clock = lambda: 0.0
+    for told in (STORY[0], StitchStarted(), StitchLeft(variants=2, seconds=80.0), StitchLeft(variants=1)):
+        view(told)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "integrating kernels and measuring end to end ...",
+        "  about 1:20 of stitching left, at most 2 variants",
+        "  at most 1 variant left",
+    ]

@@ -50,6 +50,7 @@ AnyEvent = (
     | run.BudgetLeft
     | run.SearchDone
     | run.StitchStarted
+    | run.StitchLeft
     | run.StitchDone
     | calls.LLMBegun
     | calls.LLMAnswered

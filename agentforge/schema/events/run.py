@@ -203,6 +203,16 @@ class StitchStarted(Event):
     """Hash of a definition to hash of its solution."""
 
 
+class StitchLeft(Event):
+    """A variant of the whole model is about to be judged."""
+
+    kind: Literal["stitch.left"] = "stitch.left"
+    variants: int = 0
+    """Variants that may still be judged, at most; this one counts."""
+    seconds: float | None = None
+    """That they take, as long as earlier verdicts; None if there are none to compare with."""
+
+
 class StitchDone(Event):
     """The run has its result; the record `StitchResult` has all of it."""
 
