@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentforge.schema import EvaluationStatus, Level
 
-from .trial import KEPT, Trial, Trials, latest
+from .trial import KEPT, NOISE, Trial, Trials, latest
 from .variants import VariantBuilder
 
 _MAX_MODES = 2
@@ -39,6 +39,20 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder, modes: Sequence[s
             best, kept = trial, name
         name = _next_mode(trials, kept, tried)
     return best
+
+
+def in_fastest_mode(trials: Trials, variants: VariantBuilder, final: Trial) -> Trial:
+    """A proven variant, with its units compiled in the fastest baseline's mode if a full verdict says so."""
+    gains, now = trials.compile_gains(), final.variant
+    way = max(gains, key=lambda name: gains[name], default="")
+    if not (now.compiled and final.proven) or gains.get(way, 0.0) <= _LEAST_GAIN * gains.get("compile", 1.0):
+        return final
+    variant = variants.with_kernels(now.kernels, now.mode, list(now.moves), now.eager, way)
+    least = final.over_eager * (1 + NOISE)
+    if variant is None or trials.over_eager(trials.evaluate(variant, Level.QUICK)) <= least:
+        return final
+    other = trials.evaluate(variant, Level.FULL)
+    return other if other.proven and other.over_eager > final.over_eager else final
 
 
 def too_slow(trials: Trials) -> str:

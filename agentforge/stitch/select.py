@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetError, TimeEnded
 
-from .compiled import fastest_compiled, too_slow
+from .compiled import fastest_compiled, in_fastest_mode, too_slow
 from .files import Mode
 from .trial import BETWEEN_EAGER, NOISE, Forecast, Trial, Trials, describe, latest, leave_out, outcome
 from .variants import Promoted, Variant, VariantBuilder
@@ -137,7 +137,7 @@ class Selector:
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
-                final = self._final(candidate)
+                final = in_fastest_mode(self._trials, self._variants, self._final(candidate))
                 if final.beats_best:
                     return self._won(final)
                 ties += [final] if final.ties else []

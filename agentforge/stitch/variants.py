@@ -71,6 +71,8 @@ class Variant:
     """Units that torch.compile runs between the kernels."""
     eager: tuple[str, ...] = ()
     """Units that it leaves as they are, though it runs others."""
+    way: str = ""
+    """Its mode for the units that it compiles, as baselines are named; empty for the default."""
 
     @property
     def label(self) -> str:
@@ -83,7 +85,8 @@ class Variant:
         moves = ", ".join(kind.value.replace("_", " ") for kind in self.moves)
         if self.eager:
             what += f" ({', '.join(map(repr, self.eager))} eager)"
-        return what + "".join(_AROUND[way] for way in ways) + (f" and moves ({moves})" if moves else "")
+        what += "".join(_AROUND[way] for way in ways) + (f" ({self.way})" if self.way else "")
+        return what + (f" and moves ({moves})" if moves else "")
 
 
 @dataclass(frozen=True)
@@ -227,11 +230,13 @@ class VariantBuilder:
         mode: Mode,
         moves: Collection[MoveKind] = (),
         eager: Collection[str] = (),
+        way: str = "",
     ) -> Variant | None:
         """Build the model with these kernels and moves.
 
         Args:
             eager: units that torch.compile leaves as they are.
+            way: mode of torch.compile for the others, as baselines are named; empty for the default.
 
         Returns:
             None if no kernel could be installed, streams would gain too little, or no move finds a place.
@@ -270,8 +275,8 @@ class VariantBuilder:
         ranges = rewritten["ranges"] if self.ranges and mode == "kernels" else []
         units = rewritten["units"]
         if "compile" in ways:
-            units = [{**plan, "compiled": plan["unit"] not in eager} for plan in units]
-        return self._variant(mode, units, texts, rewritten["sites"], expected, found, ranges)
+            units = [{**plan, "compiled": plan["unit"] not in eager and (way or True)} for plan in units]
+        return self._variant(mode, units, texts, rewritten["sites"], expected, found, ranges, way)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
         """Number of times per forward that the model's units use this property or list."""
@@ -300,6 +305,7 @@ class VariantBuilder:
         expected: Mapping[str, int],
         moves: Mapping[MoveKind, int] | None = None,
         ranges: Sequence[Mapping[str, Any]] = (),
+        way: str = "",
     ) -> Variant:
         solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
         files = stitched_files(self._target, mode, units, texts, solutions, ranges)
@@ -307,7 +313,7 @@ class VariantBuilder:
         packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
 
         def units_that_are(compiled: bool) -> tuple[str, ...]:
-            return tuple(plan["unit"] for plan in units if plan.get("compiled") is compiled)
+            return tuple(p["unit"] for p in units if "compiled" in p and bool(p["compiled"]) is compiled)
 
         return Variant(
             mode,
@@ -320,4 +326,5 @@ class VariantBuilder:
             ranged=bool(ranges),
             compiled=units_that_are(True),
             eager=units_that_are(False),
+            way=way,
         )

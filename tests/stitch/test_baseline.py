@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,7 @@ import torch._dynamo.config as dynamo
 import torch._inductor.config as inductor
 
 from agentforge.stitch.runtime import baseline
-from agentforge.stitch.runtime.baseline import Contiguous, Frozen
+from agentforge.stitch.runtime.baseline import Contiguous, Frozen, FrozenUnit
 
 
 class Keeps(torch.nn.Module):
@@ -96,6 +98,37 @@ def test_each_change_of_a_kept_tensor_is_noticed(change: str) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
+def test_a_unit_freezes_the_weights_of_each_module_until_they_change() -> None:
+    plain: list[torch.Tensor] = []
+
+    def forward(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return x @ weight
+
+    def in_default_mode(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        plain.append(weight)
+        return forward(weight, x)
+
+    unit, x = FrozenUnit(forward, 1, in_default_mode, False), torch.rand(2, 3)
+    models = [torch.nn.Linear(3, 3).eval() for _ in range(3)]
+
+    def right() -> bool:
+        with torch.inference_mode():
+            return all(torch.equal(unit.of(m)(m.weight, x), x @ m.weight) for m in models for _ in range(2))
+
+    assert right() and not plain
+    models[0].weight = torch.nn.Parameter(torch.rand(3, 3))
+    models[1].weight.data.mul_(2)
+    assert right() and [weight is models[0].weight for weight in plain] == [True, True]
+    gone = weakref.ref(models[2].weight)
+    del models[2]
+    gc.collect()
+    assert gone() is None
+    kept = unit.of(models[1])
+    unit.forget(models[1])
+    assert unit.of(models[1]) is not kept
+
+
+@pytest.mark.usefixtures("uncompiled")
 def test_tensors_that_the_first_call_makes_change_nothing() -> None:
     model = Keeps().eval()
     model.forward = model.fills  # type: ignore[method-assign]
@@ -156,6 +189,27 @@ def test_one_thread_at_a_time_compiles_with_freezing(monkeypatch: pytest.MonkeyP
         list(threads.map(first_call, [*calls, calls[0]]))
     assert not frozen[0]
     assert all(call._code is not None for call in calls)
+
+
+@pytest.mark.slow
+def test_the_weights_of_ten_modules_are_constants_of_their_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamo runs a function as it is after eight compilations."""
+    import torch._inductor.compile_fx as compiler
+
+    given: list[int] = []
+    really = compiler.compile_fx
+
+    def compile_fx(graph: Any, inputs: Any, **options: Any) -> Any:
+        given.append(len(inputs))
+        return really(graph, inputs, **options)
+
+    monkeypatch.setattr(compiler, "compile_fx", compile_fx)
+    unit, x = FrozenUnit(lambda weight, x: torch.relu(x @ weight), 1, torch.relu, False), torch.rand(2, 3)
+    layers = [torch.nn.Linear(3, 3).eval() for _ in range(10)]
+    with torch.inference_mode():
+        for layer in layers:
+            assert torch.allclose(unit.of(layer)(layer.weight, x), torch.relu(x @ layer.weight))
+    assert given == [1] * 10
 
 
 @pytest.mark.slow

@@ -41,9 +41,14 @@ class Precise(Given):
         return self.verdict(mode, kernels, request.level)
 
     def _make(
-        self, mode: str, kernels: frozenset[str], moves: Sequence[MoveKind] = (), eager: Sequence[str] = ()
+        self,
+        mode: str,
+        kernels: frozenset[str],
+        moves: Sequence[MoveKind] = (),
+        eager: Sequence[str] = (),
+        way: str = "",
     ) -> Variant:
-        variant = super()._make(mode, kernels, moves, eager)
+        variant = super()._make(mode, kernels, moves, eager, way)
         lowered = permitted(TARGET.definition, self.permission).hash
         for definition in (TARGET.definition.hash, lowered):
             copy = variant.solution.model_copy(update={"definition": definition})

@@ -588,6 +588,45 @@ def test_a_kept_frozen_baseline_notices_each_change_of_its_weights(
     assert kept.package.restore(optimized)._compiled_call_impl is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("write", ["one element", "another parameter"])
+def test_a_unit_with_frozen_weights_notices_each_change_of_them(
+    block: Stitched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    folder = shutil.copytree(block.folder, tmp_path / "frozen")
+    plan = json.loads((folder / "plan.json").read_text())
+    units = [{**unit, "compiled": "freezing"} for unit in plan["units"]]
+    (folder / "plan.json").write_text(json.dumps({**plan, "id": "frozen", "units": units}))
+    package = import_folder(folder)
+    original, optimized = block.model(), package.optimize(block.model())
+    args, kwargs = block.inputs(1)
+    runtime: Any = sys.modules[type(package._ARTIFACT.units[0].frozen).__module__]
+    frozen: list[bool] = []
+    really = runtime.Frozen._compile
+
+    def compile_(call: Any, *given: Any) -> Any:
+        result = really(call, *given)
+        frozen.append(call._code is not None)
+        return result
+
+    monkeypatch.setattr(runtime.Frozen, "_compile", compile_)
+    before = dict(package.calls())
+    with torch.inference_mode():
+        for _ in range(2):
+            assert same(optimized(*args, **kwargs), original(*args, **kwargs))
+    assert frozen and all(frozen)
+    assert all(count > before[name] for name, count in package.calls().items())
+    with torch.no_grad():
+        original.up.weight[0, 0] += 3.0
+    if write == "one element":
+        optimized.up.weight.data[0, 0] += 3.0
+    else:
+        optimized.up.weight = torch.nn.Parameter(original.up.weight.detach().clone())
+    with torch.inference_mode():
+        assert same(optimized(*args, **kwargs), original(*args, **kwargs))
+    package.restore(optimized)
+
+
 def test_optimize_twice_and_restore(block: Stitched) -> None:
     original, optimized = both(block)
     swapped = type(optimized)

@@ -67,10 +67,16 @@ class Given:
         return None
 
     def _make(
-        self, mode: Any, kernels: frozenset[str], moves: Sequence[MoveKind] = (), eager: Sequence[str] = ()
+        self,
+        mode: Any,
+        kernels: frozenset[str],
+        moves: Sequence[MoveKind] = (),
+        eager: Sequence[str] = (),
+        way: str = "",
     ) -> Variant:
-        made = solution(f"{mode} {sorted(kernels)} {sorted(moves)} {sorted(eager)}")
-        self.made[made.hash] = ("+".join([mode, *moves]) + "".join(f"-{unit}" for unit in eager), kernels)
+        made = solution(f"{mode} {sorted(kernels)} {sorted(moves)} {sorted(eager)} {way}")
+        label = "+".join([mode, *moves]) + "".join(f"-{unit}" for unit in eager)
+        self.made[made.hash] = (label + (f" ({way})" if way else ""), kernels)
         return Variant(
             mode,
             kernels,
@@ -79,6 +85,7 @@ class Given:
             moves=dict.fromkeys(moves, 1 if kernels else 2),
             compiled=tuple(u for u in self.units if u not in eager) if mode == "kernels+compile" else (),
             eager=tuple(eager),
+            way=way,
         )
 
     def with_kernels(
@@ -87,13 +94,14 @@ class Given:
         mode: str,
         moves: Sequence[MoveKind] = (),
         eager: Sequence[str] = (),
+        way: str = "",
     ) -> Variant | None:
         found = [kind for kind in moves if kind not in self.placeless]
         if moves and not found:
             return None
         if not kernels and mode in ("kernels", "kernels+compile") and not moves:
             return None
-        return self._make(mode, frozenset(kernels), found, eager)
+        return self._make(mode, frozenset(kernels), found, eager, way)
 
     def compiled(self, mode: str) -> Variant:
         return self._make(mode, frozenset())
@@ -853,6 +861,28 @@ def test_each_unit_is_compiled_unless_that_makes_it_slower(slow: str, left: tupl
     assert selection.variant.eager == left
     assert [level for *_, level in given.judged].count("full") == 1
     assert not any("-" in mode for mode, *_ in select(verdict, "k", units="a")[1].judged)
+
+
+@pytest.mark.parametrize(
+    ("freezing", "frozen", "taken", "full"),
+    [
+        (1.5, 1.6, "freezing", 2),  # it wins where the default mode loses
+        (1.2, 1.6, "freezing", 2),  # it is faster than what wins
+        (1.2, 1.3, "", 1),
+        (1.1, 1.6, "", 1),  # the default mode is the fastest baseline
+    ],
+)
+def test_units_are_compiled_in_the_mode_of_the_fastest_baseline(
+    freezing: float, frozen: float, taken: str, full: int
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = {"kernels+compile": 1.4, "kernels+compile (freezing)": frozen}.get(mode, 0.9)
+        more: dict[str, Any] = {"freezing": gain / freezing} if level is Level.FULL else {}
+        return judged(kernels, level, over_eager=gain, over_compile=gain / 1.1, **more)
+
+    selection, given = select(verdict, "a")
+    assert (selection.variant.mode, selection.variant.way) == ("kernels+compile", taken)
+    assert [level for *_, level in given.judged].count("full") == full
 
 
 NORM, MERGE, LAST = MoveKind.FOLD_BATCH_NORM, MoveKind.MERGE_PRODUCTS, MoveKind.CHANNELS_LAST

@@ -259,6 +259,11 @@ def test_one_unit_is_compiled_and_the_other_runs_as_it_is(tmp_path: Path) -> Non
     assert variant is not None
     assert (variant.compiled, variant.eager) == (("right",), ("left",))
     assert variant.label == "1 kernel ('left' eager) under torch.compile"
+    frozen = variants.with_kernels(list(kernels), "kernels+compile", eager=["left"], way="freezing")
+    assert frozen is not None
+    assert (frozen.compiled, frozen.eager, frozen.way) == (("right",), ("left",), "freezing")
+    assert frozen.label == "1 kernel ('left' eager) under torch.compile (freezing)"
+    assert frozen.solution.hash != variant.solution.hash
     package = written(variant, tmp_path / "two")
     scope: dict[str, Any] = {}
     exec(TWO, scope)

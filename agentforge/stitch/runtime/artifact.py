@@ -215,6 +215,8 @@ class Artifact:
             original = getattr(type(module), "_agentforge_original", None)
             if original is not None:
                 module.__class__ = original
+                if unit.frozen:
+                    unit.frozen.forget(module)
             elif self.mode.startswith("compile") and module is not None:
                 module._compiled_call_impl = None
                 self._compiled.discard(module)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -137,6 +138,60 @@ class Frozen:
         from torch._inductor import list_mode_options
 
         return dict(list_mode_options("max-autotune")) if self._autotune else {}
+
+
+class FrozenUnit:
+    """Calls a unit's forward with the weights of each module frozen, as `Frozen` calls a model.
+
+    Args:
+        forward: takes the weights, then all else.
+        count: number of weights.
+        plain: the forward under torch.compile, for a module whose weights were replaced.
+    """
+
+    def __init__(
+        self, forward: Callable[..., Any], count: int, plain: Callable[..., Any], tuned: bool
+    ) -> None:
+        self._forward, self._count, self._plain, self._tuned = forward, count, plain, tuned
+        self._calls: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
+
+    def of(self, module: Any) -> Callable[..., Any]:
+        """What computes a call of this module."""
+        return self._calls.get(module) or self._calls.setdefault(module, self._new())
+
+    def forget(self, module: Any) -> None:
+        """Free the code of this module, and its hold on the weights."""
+        self._calls.pop(module, None)
+
+    def _new(self) -> Callable[..., Any]:
+        made: list[tuple[tuple[torch.Tensor, ...], Frozen]] = []
+
+        def call(*every: torch.Tensor) -> Any:
+            weights = every[: self._count]
+            if not made:
+                made.append((weights, Frozen(_Weights(self._forward, weights), self._tuned)))
+            known, frozen = made[0]
+            if any(weight is not other for weight, other in zip(weights, known, strict=True)):
+                return self._plain(*every)
+            return frozen(*every[self._count :])
+
+        return call
+
+
+class _Weights(torch.nn.Module):
+    """A unit's weights as those of a module: Inductor freezes no others."""
+
+    def __init__(self, forward: Callable[..., Any], weights: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self._unit, self._names = forward, [f"weight{number}" for number in range(len(weights))]
+        for name, weight in zip(self._names, weights, strict=True):
+            self.register_buffer(name, weight)
+        # Dynamo compiles a function at most eight times, so each instance has its own.
+        own = FunctionType(_Weights.forward.__code__.replace(), globals())
+        self.forward = MethodType(own, self)  # type: ignore[method-assign]
+
+    def forward(self, *others: torch.Tensor) -> Any:
+        return self._unit(*[getattr(self, name) for name in self._names], *others)
 
 
 def _tensors(module: Any) -> list[torch.Tensor]:

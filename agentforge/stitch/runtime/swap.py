@@ -83,7 +83,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
                 call = arrange(args, kwargs) or call
                 every = known(self, *call)
         if every is not None:
-            run = unit.compiled or unit.eager
+            run = unit.frozen.of(self) if unit.frozen else unit.compiled or unit.eager
             results = run(*every[:count], *constants, *every[count:]) if constants else run(*every)
             return results if plain else structure.around(results)
         if transformed():
@@ -99,7 +99,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         if not structure.known:
             return structure.learn(ordinary(self, *args, **kwargs))
         learn([*tensors, *inputs])
-        run = unit.compiled or unit.eager
+        run = unit.frozen.of(self) if unit.frozen else unit.compiled or unit.eager
         return structure.around(run(*tensors, *unit.constants, *inputs))
 
     return forward

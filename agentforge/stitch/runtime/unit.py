@@ -13,6 +13,7 @@ import torch
 from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
+from .baseline import FrozenUnit
 from .code import differ, fingerprint, of_torch
 from .guards import Known, Learn, absent, guards, reader
 from .kernel import beside_inputs, on_its_gpu
@@ -27,6 +28,7 @@ class Unit:
 
     Args:
         forwards: the generated forward with direct kernel calls and with opaque operators.
+        compiled: whether the latter runs under torch.compile, or in which mode, as baselines are named.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class Unit:
         plan: dict[str, Any],
         constants: Mapping[str, torch.Tensor],
         forwards: tuple[Callable[..., Any], Callable[..., Any]],
-        compiled: bool,
+        compiled: bool | str,
     ) -> None:
         self.path: str = plan["path"]
         self.class_name: str = plan["class"]
@@ -81,8 +83,14 @@ class Unit:
         self.traceable = forwards[1]
         self.eager = self._placed(forwards[0])
         self.compiled: Callable[..., Any] | None = None
+        self.frozen: FrozenUnit | None = None
         if compiled:
-            self.compiled = self._placed(torch.compile(self.traceable, dynamic=False))
+            tuned = str(compiled).startswith("max-autotune")
+            # A CUDA graph would return memory that the next call writes to.
+            mode = "max-autotune-no-cudagraphs" if tuned else None
+            self.compiled = self._placed(torch.compile(self.traceable, dynamic=False, mode=mode))
+            if str(compiled).endswith("freezing") and not self.written:
+                self.frozen = FrozenUnit(self.traceable, len(self.tensors), self.compiled, tuned)
 
     def _placed(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """A forward that runs on its inputs' GPU."""
