@@ -61,6 +61,7 @@ def test_no_hostile_candidate_expects_to_pass(cases: list[Any]) -> None:
         assert "verified" not in case.expect and "PASSED" not in case.expect, case.name
 
 
+@pytest.mark.slow
 def test_every_candidate_can_be_read_without_running_it(cases: list[Any]) -> None:
     from agentforge.languages import read_solution
     from agentforge.schema import UsageError
@@ -77,6 +78,7 @@ def test_every_candidate_can_be_read_without_running_it(cases: list[Any]) -> Non
     assert refused == ["hostile/f44_build_time/deep_unary"]
 
 
+@pytest.mark.slow
 def test_problems_build_and_run() -> None:
     from corpus import front_matter
 
@@ -161,6 +163,7 @@ def test_a_copy_of_the_reference_takes_as_long(speedup: float, outcome: str) -> 
     assert judge(case, verdict).outcome == outcome
 
 
+@pytest.mark.slow
 def test_a_process_that_outlives_its_verdict_is_found_and_ended() -> None:
     from run import ESCAPED, sweep_escapes
 

@@ -146,6 +146,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return {body: build(body) for body in (ADDED, FILLED, COMPARED, CAST, UNMASKED)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lead", "queries", "keys", "width", "value_width"),
     [

@@ -322,6 +322,7 @@ def test_a_product_with_one_row_gets_a_kernel() -> None:
         PlaybookCoder().code(task(2), found, None)
 
 
+@pytest.mark.slow
 def test_the_cards_can_be_carried_out() -> None:
     every = load_folder(resource("knowledge_base", "playbook")).values()
     cards = [card for card in every if isinstance(card, Strategy)]

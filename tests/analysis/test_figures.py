@@ -20,6 +20,7 @@ def traces(figure: object, axis: str = "y") -> dict[str, object]:
     return {trace.name: trace for trace in figure.data if (trace.yaxis or "y") == axis}
 
 
+@pytest.mark.slow
 def test_speedups_with_intervals_and_the_best_so_far(found: Trajectory) -> None:
     figure = found.plot()
     norm = traces(figure)

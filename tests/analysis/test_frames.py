@@ -31,6 +31,7 @@ TABLES: dict[Callable[..., Any], type[FrozenModel]] = {
 }
 
 
+@pytest.mark.slow
 def test_attempts(url: str) -> None:
     frame = af.attempts("run", url).set_index("strategy")
     assert frame.loc["fuse-row-program", "speedup_eager"] == 2.0
@@ -103,6 +104,7 @@ def test_kernels_resources_and_metrics(tmp_path: Path) -> None:
     assert (metric.metric, metric.value, metric.evaluation) == ("vector_bytes", 64, identifier)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.__name__)
 def test_columns_are_documented_and_the_same_without_rows(
     table: Callable[..., Any], url: str, tmp_path: Path

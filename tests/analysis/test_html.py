@@ -55,6 +55,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.slow
 def test_an_attempt_is_shown_with_all_that_is_known_of_it(url: str) -> None:
     page = Page(af.trajectory("run", url)._repr_html_())
     for words in (

@@ -92,6 +92,7 @@ def test_a_win_that_slows_the_whole_is_said_to_be_left_out(bench: Bench) -> None
     assert report.headline == "nothing was faster; eager is kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("evidence", "proven"), [(Evidence.UNVERIFIED, True), (Evidence.VERIFIED, False)])
 def test_only_what_is_proven_makes_a_headline(bench: Bench, evidence: Evidence, proven: bool) -> None:
     evaluation = measured(9.0).model_copy(update={"evidence": evidence, "reasons": ("it was too good",)})

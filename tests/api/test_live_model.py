@@ -49,6 +49,7 @@ def rebuilt(model: nn.Module, inputs: Any, folder: Path) -> tuple[nn.Module, Pro
     return problem.build(seed=0), problem, definition
 
 
+@pytest.mark.slow
 def test_a_class_that_can_be_imported_goes_by_its_path(nets: ModuleType, tmp_path: Path) -> None:
     model = nets.Net().eval()
     with torch.no_grad():
@@ -261,6 +262,7 @@ class Functional(nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_dropout_of_a_module_in_training_mode_asks_for_eval(tmp_path: Path) -> None:
     model, x = Functional("dropout"), (torch.randn(64, 8),)
     with pytest.raises(TargetError, match=r"output is random: .*; the model is in .*: call model.eval\(\)"):
@@ -268,12 +270,14 @@ def test_dropout_of_a_module_in_training_mode_asks_for_eval(tmp_path: Path) -> N
     assert live_target(model.eval(), x, "cpu", tmp_path).workloads
 
 
+@pytest.mark.slow
 def test_integers_that_need_a_sum_are_explained(tmp_path: Path) -> None:
     lengths = torch.tensor([1, 2, 3, 50, 8])
     with pytest.raises(TargetError, match=r"forward raises .*: if they need an order or a sum.*get_inputs"):
         live_target(Functional("split").eval(), (torch.randn(64, 8), lengths), "cpu", tmp_path)
 
 
+@pytest.mark.slow
 def test_containers_of_numbers_are_arguments(tmp_path: Path) -> None:
     other = {"sizes": [1, 2], "more": (0, 3), "none": {}}
     target = live_target(Functional("pad").eval(), (torch.randn(4, 8), other), "cpu", tmp_path)
@@ -316,6 +320,7 @@ class Tables(nn.Module):
         return torch.where(self.mask.reshape(-1)[self.table[: x.numel()]].view_as(x), x, -x)[self.order]
 
 
+@pytest.mark.slow
 def test_large_saved_buffers_of_integers_travel_beside_the_structure(tmp_path: Path) -> None:
     model, x = Tables().eval(), torch.randn(3, 5)
     assert set(structure(model).weights) == {"table", "mask"}
@@ -332,6 +337,7 @@ def test_large_saved_buffers_of_integers_travel_beside_the_structure(tmp_path: P
     assert torch.equal(drawn(x), model(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int16])
 def test_integers_of_the_whole_range_are_drawn(dtype: torch.dtype, tmp_path: Path) -> None:
     ends = torch.iinfo(dtype)
@@ -354,6 +360,7 @@ class Holds(nn.Module):
         return x + self.table[0].float()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
 @pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])

@@ -120,6 +120,7 @@ def test_packages_that_are_missing_are_named(run: ModuleType, monkeypatch: pytes
     assert run.missing("optimize") == ["langgraph", "pydantic"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("piece", "has"), [("operators", "softmax"), ("profile", "no parts")])
 def test_a_part_that_a_piece_lacks_is_refused(piece: str, has: str) -> None:
     done = started(piece, "--only", "nothing", "--dry")

@@ -58,6 +58,7 @@ def test_a_whole_run_needs_none(script: str, options: str) -> None:
     assert importlib.import_module(script).arguments(options.split())
 
 
+@pytest.mark.slow
 def test_escape_tests_that_are_stopped_keep_what_they_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_target_is_reached_by_insight(lab: ModuleType) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_only_a_policy_that_is_better_at_both_looks_may_become_the_default(lab: ModuleType) -> None:
     names = ("best-first", "early", "both", "one landscape", "weak only")
     runs = {n: np.random.default_rng(0).uniform(0.4, 0.5, (3, 10, 30, 60, 3)) for n in names}
@@ -250,6 +251,7 @@ def test_a_recording_goes_on_only_as_it_began(lab: ModuleType) -> None:
         record.check_same(begun, 9)
 
 
+@pytest.mark.slow
 def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) -> None:
     every = {n: landscape(n, held_out=n > "c", slope=0.05 + 0.03 * i) for i, n in enumerate("abcdef")}
     every["flat"] = landscape("flat", slope=0.001)
@@ -271,6 +273,7 @@ def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) 
     assert "iterative, 60 rounds" in (tmp_path / "figure.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_options_are_chosen_by_says_nothing_of_the_held_out_landscapes(
     lab: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

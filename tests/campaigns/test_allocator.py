@@ -65,6 +65,7 @@ def simulate(seed: int, objective: Objective, pick: Callable[[Sequence[Problem],
     return statistics.fmean(objective.value(p.best, p.limit) for p in problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fast_1", "speedup", "sol"])
 def test_it_beats_visits_in_turn_at_the_same_cost(name: str) -> None:
     objective = Objective(name)

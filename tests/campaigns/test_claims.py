@@ -91,6 +91,7 @@ def test_the_queue_can_learn_what_is_done_while_the_last_item_goes_on(store: Sto
     assert max(ends, key=lambda item: ends[item]) == last.id
 
 
+@pytest.mark.slow
 def test_a_pause_takes_effect_after_the_items_at_hand(store: Store) -> None:
     store.create_campaign(*campaign(20))
     own = claims(store)

@@ -240,6 +240,7 @@ def test_a_run_that_began_anew_takes_the_result_if_it_is_as_fast(
         assert (found.run, found.result_run) == ("second", "first" if keeps else "second")
 
 
+@pytest.mark.slow
 def test_an_item_inherits_all_that_takes_long_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_SERVER", "1")
     with pytest.raises(ChildFailure):

@@ -846,6 +846,7 @@ def test_a_report_takes_as_many_statements_for_fifty_items_as_for_five(store: St
     assert statements(store, lambda: compare(store, "night/base", "night/llm")) == one
 
 
+@pytest.mark.slow
 def test_a_problem_is_weak_if_its_model_is_and_not_if_a_region_is(store: Store) -> None:
     whole = nouns.target()
     store.save_target(whole)

@@ -66,6 +66,7 @@ def test_nothing_beats_the_speed_of_light(solution: float, baseline: float, sol:
     assert clipped_speedup(baseline, solution, sol) <= clipped_speedup(baseline, solution)
 
 
+@pytest.mark.slow
 @stable
 @given(st.lists(RATIOS, min_size=1, max_size=20))
 def test_the_geometric_mean_lies_between_and_inverts(values: list[float]):

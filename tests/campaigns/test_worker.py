@@ -110,6 +110,7 @@ def test_an_item_whose_process_is_killed_is_tried_again_and_then_quarantined(
     assert "killed by SIGSEGV; it said last: about to fall" in item.reason
 
 
+@pytest.mark.slow
 def test_an_item_that_takes_too_long_fails(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_another_limit_reaches_the_first_tries_of_workers_that_have_begun(
     assert said[0].endswith(": limit 1800 s")
 
 
+@pytest.mark.slow
 def test_an_item_that_is_short_of_memory_waits_behind_the_others_once(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +176,7 @@ def test_an_item_that_is_short_of_memory_waits_behind_the_others_once(
     assert outcomes(store, "day") == [*[postponed, final] * 2, TryOutcome.DONE], "a retry begins anew"
 
 
+@pytest.mark.slow
 def test_an_item_without_its_package_is_left_for_other_machines_once(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +195,7 @@ def _many(folder: Path, *names: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_machine_on_which_all_fails_puts_its_items_back_once(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +214,7 @@ def test_a_machine_on_which_all_fails_puts_its_items_back_once(
     assert [item for item, _ in sorted(first, key=lambda end: end[1])][:2] == [6, 7], "untried ones first"
 
 
+@pytest.mark.slow
 def test_failures_with_a_success_between_them_count(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +254,7 @@ def test_the_first_worker_decides_on_which_kind_of_device_all_items_are_measured
         Worker(store, name, tell=print).work()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("item", "pause", "why"),
     [
@@ -316,6 +322,7 @@ def test_a_machine_that_cannot_work_gives_the_item_back(
     assert {(i.state, i.lost) for i in store.campaign_items("night")} == {(ItemState.WAITING, 0)}
 
 
+@pytest.mark.slow
 def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then_fails(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +340,7 @@ def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then
     assert store.campaign_items(name)[0].reason == "there is no compiler: install g++"
 
 
+@pytest.mark.slow
 def test_a_machine_that_can_do_nothing_fails_no_item(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

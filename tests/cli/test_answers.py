@@ -24,6 +24,7 @@ from .test_runs import searched
 __all__ = ["searched"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

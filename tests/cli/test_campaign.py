@@ -58,6 +58,7 @@ def test_without_workers_it_says_who_does_the_work(run: Run, suite: str) -> None
     assert "on 1 worker." in run("campaign", "start", suite, "--minutes", "1").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("list",), ("status", "night"), ("report", "night"), ("pause", "night"), ("retry", "night")]
 )
@@ -99,6 +100,7 @@ def test_a_worker_makes_no_database(run: Run, home: Path) -> None:
     assert not (home / "agentforge.db").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_a_command_began_leaves_the_last_look_to_it(run: Run, queued: str) -> None:
     run("campaign", "pause", "night")
     command = [sys.executable, "-m", "agentforge.cli", "campaign", "work", "night", "--json", "--parent"]
@@ -284,6 +286,7 @@ def test_bad_input_is_one_sentence(run: Run, queued: str, arguments: tuple[str, 
     assert len(answer.err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_watched_campaign_is_shown_until_no_item_is_left(run: Run, queued: str, home: Path) -> None:
     assert run("campaign", "status", "night", "--watch", "--json").code == 2
     with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
@@ -434,6 +437,7 @@ def test_the_way_on_names_the_database_of_the_command_line(config: list[str], mo
     assert _options.same_database(config) == more
 
 
+@pytest.mark.slow
 def test_workers_of_a_script_in_the_background_end_with_their_parent(home: Path, tmp_path: Path) -> None:
     ignoring = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
     with _start(_suite(tmp_path / "problems", "import time\ntime.sleep(600)\n"), home, *ignoring) as process:

@@ -121,6 +121,7 @@ def test_a_command_after_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     interrupted(tmp_path, NOHUP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [(), ("--json",)])
 def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
     model, begun = home.parent / "model.py", home.parent / "begun"
@@ -136,6 +137,7 @@ def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
     check_said(out, errors, as_json=bool(option))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [(), ("--json",)])
 def test_an_interrupt_is_said_if_the_command_does_not_end_by_itself(
     tmp_path: Path, option: tuple[str, ...]
@@ -162,6 +164,7 @@ _main.main()
 """
 
 
+@pytest.mark.slow
 def test_an_audit_that_is_cut_short_answers_in_json(home: Path, tmp_path: Path) -> None:
     out, errors = interrupted(tmp_path, AUDIT, "audit", ".", "--json")
     assert json.loads(out) == {"error": "interrupted", "exit_code": 130}

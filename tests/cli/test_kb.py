@@ -195,6 +195,7 @@ def bundle(run: Run, home: Path) -> str:
     return file
 
 
+@pytest.mark.slow
 def test_if_nothing_is_judged_the_command_says_why(
     run: Run, bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

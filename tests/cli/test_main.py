@@ -138,6 +138,7 @@ def test_errors_are_json_too(run: Run, arguments: tuple[str, ...]) -> None:
     assert answer.err == ""
 
 
+@pytest.mark.slow
 def test_debug_shows_the_traceback(home: Path) -> None:
     command = [sys.executable, "-m", "agentforge.cli", "--debug", "runs", "show", "nope"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -205,6 +206,7 @@ def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ..
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("option", [(), ("--json",)])
 def test_output_that_cannot_be_written_is_one_sentence(
@@ -222,6 +224,7 @@ def test_output_that_cannot_be_written_is_one_sentence(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closed", "other"), [(">&-", "stderr"), ("2>&-", "stdout")])
 def test_a_closed_stream_takes_nothing_and_the_other_gets_no_more(
     home: Path, closed: str, other: str

@@ -54,6 +54,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_profile_has_the_threads_of_the_referee(run: Run, tmp_path: Path, known_roofline: None) -> None:
     (tmp_path / "model.py").write_text(THREADED)
     command = ("profile", "model.py", "--device", "cpu", "--json", "-c")
@@ -66,6 +67,7 @@ def test_a_profile_has_the_threads_of_the_referee(run: Run, tmp_path: Path, know
     assert "set it to" in refused.out + refused.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["command", "API"])
 def test_no_other_process_measures_during_a_profile(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None, way: str

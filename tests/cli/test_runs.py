@@ -144,6 +144,7 @@ def test_runs_are_compared_region_by_region(
     assert "over eager" in shown.splitlines()[1]
 
 
+@pytest.mark.slow
 def test_identifiers_of_runs_are_completed(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMP_WORDS", "agentforge runs show o")
     monkeypatch.setenv("COMP_CWORD", "3")

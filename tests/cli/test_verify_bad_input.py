@@ -69,6 +69,7 @@ BROKEN_REFERENCES: dict[str, tuple[Write, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN_REFERENCES)
 def test_broken_references(run: Run, name: str) -> None:
     write, said = BROKEN_REFERENCES[name]

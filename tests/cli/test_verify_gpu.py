@@ -95,6 +95,7 @@ def verify(run: Run, folder: Path, files: Mapping[str, str], *options: str) -> t
     return answer.code, answer.json
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "file", "line", "says"),
     [

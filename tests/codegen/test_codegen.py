@@ -128,12 +128,14 @@ FAMILIES: dict[str, tuple[str, list[torch.Tensor]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str, tmp_path: Path) -> None:
     body, inputs = FAMILIES[family]
     check(body, inputs, tmp_path)
 
 
+@pytest.mark.slow
 def test_activations_and_special_values(tmp_path: Path) -> None:
     inf, nan = float("inf"), float("nan")
     special = torch.tensor(
@@ -150,6 +152,7 @@ def test_activations_and_special_values(tmp_path: Path) -> None:
     compare(new, reference, [x])
 
 
+@pytest.mark.slow
 def test_rows_with_infinities(tmp_path: Path) -> None:
     x = randn(7, 300)
     x[1] = float("-inf")
@@ -160,6 +163,7 @@ def test_rows_with_infinities(tmp_path: Path) -> None:
     check("return x0.softmax(-1)", [x], tmp_path / "online", online=True, tile=64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (7, 1)])
 def test_values_of_a_row_are_written_once_if_maximum_and_sum_are_one_pass(
     shape: tuple[int, ...], tmp_path: Path
@@ -176,6 +180,7 @@ KNOBS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("knobs", KNOBS, ids=lambda k: "-".join(k))
 def test_every_knob_computes_the_same(knobs: dict[str, Any], tmp_path: Path) -> None:
     body = (
@@ -225,6 +230,7 @@ def test_random_graphs(data: st.DataObject, tmp_path_factory: pytest.TempPathFac
     check(body, inputs, tmp_path_factory.mktemp("graph"), magnitude=max(rows, columns))
 
 
+@pytest.mark.slow
 def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
     body = "return x0.sum(), x0 / x0.norm(), x0.argmax(), x0.softmax(-1), F.gelu(x0 + x1) * 2, x0.mean(0)"
     check(body, [randn(517, 1031), randn(1031)], tmp_path)
@@ -343,6 +349,7 @@ def test_a_chain_is_one_kernel(tmp_path: Path) -> None:
     assert sources["model_new.py"].count(" = empty(") == 1
 
 
+@pytest.mark.slow
 def test_an_epilogue_takes_the_products_memory(tmp_path: Path) -> None:
     body, inputs = "return F.relu(F.linear(x0, x1, x2))", [randn(8, 32), randn(16, 32), randn(16)]
     definition, workload = problem(body, inputs)

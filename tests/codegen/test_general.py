@@ -46,6 +46,7 @@ def test_one_program_is_right_between_the_sizes_that_it_was_made_from(tmp_path: 
             new(*inputs(batch, length))
 
 
+@pytest.mark.slow
 def test_a_program_for_a_range_checks_indices(tmp_path: Path) -> None:
     table, body = torch.randn(50, 16), "return F.embedding(x1, x0) * 2"
     sizes = [torch.randint(0, 50, (count, 3)) for count in (4, 64, 700)]
@@ -83,6 +84,7 @@ UNLIKE: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNLIKE)
 def test_sizes_for_which_the_reference_does_something_else_are_refused(name: str, tmp_path: Path) -> None:
     body, sizes, between = UNLIKE[name]
@@ -103,6 +105,7 @@ def test_sizes_for_which_the_reference_does_something_else_are_refused(name: str
         torch.testing.assert_close(got, old(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["return x0 + x1", "return (x0 + x1).softmax(-1)"])
 def test_streamed_rows_may_be_longer_than_those_that_a_program_was_made_from(
     body: str, tmp_path: Path
@@ -123,6 +126,7 @@ def test_streamed_rows_may_be_longer_than_those_that_a_program_was_made_from(
     torch.testing.assert_close(new(x, y), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(4, 64, 700), (4, 4, 4)])
 def test_numbers_choose_the_program(sizes: tuple[int, ...], tmp_path: Path) -> None:
     """One number for all sizes, or one size with several numbers."""

@@ -235,6 +235,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_seed_is_generated_in_a_folder_of_its_own_with_the_callers_cache_and_limits(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ CONVERSIONS: dict[str, tuple[str, list[torch.Tensor]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("clang" in os.environ.get("CXX", ""), reason="g++ writes the report")
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_integers_are_converted_in_vectors(name: str, tmp_path: Path) -> None:
@@ -53,6 +54,7 @@ def test_integers_are_converted_in_vectors(name: str, tmp_path: Path) -> None:
     assert {m.name: m.value for m in metrics}["missed_loops"] == 0, findings
 
 
+@pytest.mark.slow
 def test_converted_integers_are_torchs(tmp_path: Path) -> None:
     edges = torch.tensor([0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**53 - 1, -(2**53), 2**63 - 1])
     wide = torch.cat([edges, -edges, torch.randint(-(2**53), 2**53, (200,))])
@@ -71,6 +73,7 @@ SEAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEAMS)
 def test_threads_share_the_segments_of_a_long_row(name: str, tmp_path: Path) -> None:
     x = randn(1, 1, 40_000)
@@ -98,6 +101,7 @@ LAYOUTS: dict[str, tuple[str, list[torch.Tensor]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_outputs_have_the_strides_of_torchs(name: str, tmp_path: Path) -> None:
     body, inputs = LAYOUTS[name]
@@ -129,6 +133,7 @@ def test_short_loops_and_other_layouts_are_row_major(tmp_path: Path) -> None:
     assert all(t.is_contiguous() for t in new(*inputs))
 
 
+@pytest.mark.slow
 def test_few_neighbouring_rows_are_reduced_together_by_all_threads(tmp_path: Path) -> None:
     for knobs in ({"threads": 2}, {"threads": 64}, {"split": "on"}):
         text = kernels("return x0.sum(0)", [randn(9000, 16)], **knobs)

@@ -44,6 +44,7 @@ INDICES: dict[str, tuple[str, list[torch.Tensor], tuple[int, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDICES)
 def test_an_index_out_of_bounds_raises_as_in_torch(name: str, tmp_path: Path) -> None:
     body, (table, indices, *rest), wrong = INDICES[name]
@@ -59,6 +60,7 @@ def test_an_index_out_of_bounds_raises_as_in_torch(name: str, tmp_path: Path) ->
     compare(new, reference, [table, indices, *rest])
 
 
+@pytest.mark.slow
 def test_positions_of_extremes_of_all_elements_keep_dimensions(tmp_path: Path) -> None:
     body = (
         "return (x0.argmax(keepdim=True), x0.argmin(keepdim=True) + 1, x0[0].argmax(keepdim=True),\n"
@@ -67,6 +69,7 @@ def test_positions_of_extremes_of_all_elements_keep_dimensions(tmp_path: Path) -
     check(body, [randn(5, 19)], tmp_path)
 
 
+@pytest.mark.slow
 def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     body = (
         "h = x0 * 1000003\n"
@@ -78,6 +81,7 @@ def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     check(body, [large, small, integers(0, 256, 6, 40).byte()], tmp_path)
 
 
+@pytest.mark.slow
 def test_casts_to_half_types_round(tmp_path: Path) -> None:
     body = (
         "h = x0.half()\n"
@@ -136,6 +140,7 @@ def test_negated_constants(tmp_path: Path) -> None:
     check(body, [torch.rand(40) + 1], tmp_path)
 
 
+@pytest.mark.slow
 def test_quotients_that_become_integers_are_exact(tmp_path: Path) -> None:
     body = "return torch.floor(x0 / 41), (x0 / 47).long(), torch.div(x0, 49, rounding_mode='trunc'), x0 / 3"
     x = torch.arange(1000.0)
@@ -180,6 +185,7 @@ def test_numbers_beside_narrow_integers_and_half_types_have_their_type(tmp_path:
     check(body, [integers(0, 256, 6, 40).byte(), integers(-128, 128, 6, 40).to(torch.int8), tiny], tmp_path)
 
 
+@pytest.mark.slow
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])
@@ -188,11 +194,13 @@ def test_rounding_to_decimals(tmp_path: Path) -> None:
         torch.testing.assert_close(a, b, rtol=1e-6, atol=0, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_narrow_sums_that_other_rows_read_wrap(tmp_path: Path) -> None:
     body = "s = x0.sum(1, dtype=torch.int32) // 3\nreturn x0 % 7 + (s + s.flip(0))[:, None]"
     check(body, [integers(-(1 << 31), 1 << 31, 6, 40).int()], tmp_path)
 
 
+@pytest.mark.slow
 def test_maxima_of_windows_of_integers(tmp_path: Path) -> None:
     x = integers(-9000, -1000, 1, 2, 9, 12)
     check("return F.max_pool2d(x0, 3, 2, 1), F.max_pool2d(x1, 3, 2, 1)", [x, x.int()], tmp_path)

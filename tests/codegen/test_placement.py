@@ -37,6 +37,7 @@ CASES: dict[str, tuple[str, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_reads_each_reduction_at_one_row_inside_its_results(name: str, tmp_path: Path) -> None:
     torch.manual_seed(7)

@@ -75,6 +75,7 @@ def test_what_feeds_a_product_is_computed_once() -> None:
     assert "in0" not in product  # it reads the stored row, not what the row is made of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -93,6 +94,7 @@ def test_a_weight_is_read_by_one_kernel(body: str, tmp_path: Path) -> None:
     check(body, inputs, tmp_path, magnitude=32, weight_rows=4)
 
 
+@pytest.mark.slow
 def test_large_products_use_all_threads(tmp_path: Path) -> None:
     inputs = [randn(1, 2048), randn(1500, 2048), randn(1500)]
     new, reference = build("return F.linear(x0, x1, x2).relu()", inputs, tmp_path, weight_rows=4)

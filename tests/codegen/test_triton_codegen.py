@@ -60,6 +60,7 @@ def long() -> dict[str, dict[str, Any]]:
     return run(sorted(SLOW))
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.parametrize("name", [n for n in CASES if n not in SLOW])
 def test_generated_kernels_are_right(quick: dict[str, dict[str, Any]], name: str) -> None:
@@ -219,6 +220,7 @@ def test_a_thread_has_neither_too_few_elements_nor_too_many(size: int, warps: in
     assert Blocks().warps(size) == warps
 
 
+@pytest.mark.slow
 @needs_triton
 def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     definition, inputs, files, _ = written("rmsnorm spelled out")
@@ -279,6 +281,7 @@ def test_counters_of_loops_do_not_wrap(body: str, shape: tuple[int, ...], line: 
     assert line in generate_triton(definition, (workload,), Blocks())[0].content
 
 
+@pytest.mark.slow
 @needs_triton
 def test_a_loop_whose_counter_needs_64_bits_compiles(tmp_path: Path) -> None:
     definition, workload = problem("return x0.sum()", [torch.empty(2**31 - 600, device="meta")])

@@ -50,12 +50,14 @@ CASTS: dict[str, tuple[str, list[torch.Tensor]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASTS)
 def test_a_library_call_gets_its_arguments_as_they_were_cast(name: str, tmp_path: Path) -> None:
     body, inputs = CASTS[name]
     check(body, inputs, tmp_path, magnitude=8.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_read_as_the_library_stores_them(name: str, tmp_path: Path) -> None:
     body, inputs = CASES[name]

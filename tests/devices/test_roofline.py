@@ -127,6 +127,7 @@ def test_a_folder_that_cannot_be_made(
     assert "the ceilings cannot be kept" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_child_that_fails(device: DeviceSpec, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="could not be measured"):
         measure_roofline(device.model_copy(update={"kind": "abacus", "torch_type": "abacus"}), tmp_path)

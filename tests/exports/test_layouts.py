@@ -46,6 +46,7 @@ def alone(program: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_kernelbenchs_file_is_imported_and_right(tmp_path: Path) -> None:
     (file,) = write_export("kernelbench", [winning_kernel()], tmp_path)
@@ -54,6 +55,7 @@ def test_kernelbenchs_file_is_imported_and_right(tmp_path: Path) -> None:
     assert read_solution(file, kept.definition).hash == kept.hash
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_gpu_modes_file_is_imported_and_right(tmp_path: Path) -> None:
     write_export("gpu-mode", [winning_kernel()], tmp_path)
@@ -61,6 +63,7 @@ def test_gpu_modes_file_is_imported_and_right(tmp_path: Path) -> None:
     alone(program + "assert torch.equal(custom_kernel((x,)), 2 * x) and custom_kernel(x).sum()", tmp_path)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_flashinfers_solution_runs_from_its_own_files(tmp_path: Path) -> None:
     write_export("flashinfer", [winning_kernel()], tmp_path)
@@ -87,6 +90,7 @@ assert "helper" not in sys.modules and not {"build/fib_one", "build/fib_two"} & 
 """
 
 
+@pytest.mark.slow
 def test_flashinfers_solutions_are_packages_that_share_a_process(tmp_path: Path) -> None:
     """flashinfer-bench unpacks each into a package, and puts only the folder above it on the path."""
     whole = winning_kernel()
@@ -137,6 +141,7 @@ assert torch.equal(module.ScaleAbc123()(x), 2 * x) and module.__all__ == ["Scale
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_variant_of_hf_kernels_is_a_package_by_any_name(tmp_path: Path) -> None:
     write_export("hf-kernels", [winning_kernel()], tmp_path)
@@ -145,6 +150,7 @@ def test_a_variant_of_hf_kernels_is_a_package_by_any_name(tmp_path: Path) -> Non
     assert metadata["backend"] == {"type": "cpu"} and metadata["id"].startswith("agentforge_kernels_")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_package_kernels_loads_it(tmp_path: Path) -> None:
     pytest.importorskip("kernels", reason="the package kernels is not installed")

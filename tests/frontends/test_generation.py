@@ -65,6 +65,7 @@ def test_lengths_are_two_positive_numbers() -> None:
             parse_lengths(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_tokens_are_those_of_the_original_with_its_own_cache(name: str) -> None:
     problem, workloads = made(CONFIGS[name])

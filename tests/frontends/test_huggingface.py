@@ -217,6 +217,7 @@ def test_bad_input(tmp_path):
         load_target(write(tmp_path, "causal"), FrontendOptions(init_args="[1]"))
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_config_is_a_target(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS["masked"]))
     target = load_target(f"hf:{tmp_path}", FrontendOptions(inputs=("input_ids=1,4",), dtype="torch.bfloat16"))

@@ -74,6 +74,7 @@ def test_a_forward_that_takes_too_long_is_unsupported(tmp_path: Path) -> None:
     assert load_target(slow, FrontendOptions(longest_s=5.0)).workloads
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_fit_is_short_of_memory(tmp_path: Path) -> None:
     large = write(tmp_path, "return self.fc(x).new_zeros(1 << 44)")
     with pytest.raises(MemoryShortageError, match="memory"):

@@ -66,6 +66,7 @@ class TestContract(FrontendContract):
         return f"{folder / 'nowhere.py'}:Net"
 
 
+@pytest.mark.slow
 def test_state_dict_keys_are_the_users_own(file):
     target = load_target(f"{file}:Net", FrontendOptions(input_shapes=("2,8",), dtype="bfloat16"))
     model = load_problem(target.definition).build(0)

@@ -56,6 +56,7 @@ def module(found: Sequential) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.slow
 def test_the_reference_runs_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -69,6 +70,7 @@ def test_the_reference_runs_the_original(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(scratch.glob("sequential-*"))
 
 
+@pytest.mark.slow
 def test_in_float64_the_same_source_is_more_exact(tmp_path: Path) -> None:
     names = module(read(tmp_path, SCALE, "scale", n=(100,)))
     x = torch.randn(100, dtype=torch.float64)
@@ -78,6 +80,7 @@ def test_in_float64_the_same_source_is_more_exact(tmp_path: Path) -> None:
     assert "#define float double" in in_double(SCALE)
 
 
+@pytest.mark.slow
 def test_what_is_read_before_it_is_written_is_an_input_too_and_is_not_changed(tmp_path: Path) -> None:
     found = read(tmp_path, UPDATE, "update", n=(50,))
     assert [p.name for p in found.inputs] == ["step", "state"]
@@ -91,6 +94,7 @@ def test_what_is_read_before_it_is_written_is_an_input_too_and_is_not_changed(tm
     assert torch.allclose(peak, (before + step).clamp(max=1))
 
 
+@pytest.mark.slow
 def test_parameters_may_have_names_that_python_uses_itself(tmp_path: Path) -> None:
     found = read(tmp_path, NAMES, "names", n=(100,))
     names = module(found)
@@ -101,12 +105,14 @@ def test_parameters_may_have_names_that_python_uses_itself(tmp_path: Path) -> No
     assert [*map(found.python_name, found.function.parameters)] == ["in__", "self_", "in_", "lib_", "n"]
 
 
+@pytest.mark.slow
 def test_a_returned_number_is_an_output(tmp_path: Path) -> None:
     names = module(read(tmp_path, DOT, "dot", n=(64,)))
     a, b = names["get_inputs"]()
     assert torch.allclose(names["Model"]()(a, b), (a * b).double().sum(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_other_shapes_and_traced_tensors_are_refused_and_not_read_beyond(tmp_path: Path) -> None:
     names = module(read(tmp_path, SCALE, "scale", n=(100,)))
     with pytest.raises(ValueError, match="the sizes are those of x"):
@@ -115,6 +121,7 @@ def test_other_shapes_and_traced_tensors_are_refused_and_not_read_beyond(tmp_pat
         names["Model"]()(torch.nn.Parameter(torch.randn(100)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "sizes", "says"),
     [

@@ -93,6 +93,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_name_is_a_dimension_of_every_input_with_its_size(tmp_path: Path) -> None:
     target = load_target(file(tmp_path), FrontendOptions(shapes="batch=1..16,seq=4..24"))
     assert [r.places for r in target.shapes] == [(("x", 0), ("mask", 0)), (("x", 1), ("mask", 1))]

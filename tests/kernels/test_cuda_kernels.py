@@ -66,6 +66,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     return lambda name: group(kind_of(kernel_of(name)))[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names(CASES))
 def test_kernel_is_right(said: Said, name: str) -> None:
     found = said(name)

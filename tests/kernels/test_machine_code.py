@@ -68,6 +68,7 @@ def products(cases: list[dict[str, Any]]) -> Found:
     return compiled([case for case in cases if case["file"] in PRODUCTS])
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.parametrize("name", sorted({file for file, _, _ in LARGE.values()} - PRODUCTS))
 def test_memory_is_asked_for_widely_and_early(found: Found, name: str) -> None:
@@ -90,6 +91,7 @@ def test_no_access_is_narrow(found: Found, name: str) -> None:
         assert min(one["loads"]) == 128, one
 
 
+@pytest.mark.slow
 @needs_triton
 def test_reductions_count_beyond_the_end_of_the_longest_dimension(cases: list[dict[str, Any]]) -> None:
     """A counter that wraps below 2^31 elements reads before the tensor."""
@@ -135,6 +137,7 @@ def test_cuda_products_copy_and_store_widely(name: str) -> None:
         assert not facts[kernel, "local_memory_instructions"], kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({path.stem for path in CUDA.glob("*.cu")} - PRODUCTS))
 def test_cuda_asks_for_two_wide_accesses(name: str) -> None:
     kernels = {k: code for k, code in _kernels(cuda_cubin(name)) if "reduce_losses" not in k}

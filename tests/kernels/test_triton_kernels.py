@@ -150,6 +150,7 @@ def check(found: BuildResult, launches: Sequence[Launch], targets: Sequence[str]
         assert usage.spill_store_bytes <= _SPILLED.get((usage.kernel.split("(")[0], usage.target), 0), usage
 
 
+@pytest.mark.slow
 def test_compiles_for_hopper(launches: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     case = launches["softmax fp32"]
     check(compiled([case], ("sm_90",), tmp_path / "built"), parse_launches(case["launches"]), ("sm_90",))

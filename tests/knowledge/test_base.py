@@ -217,6 +217,7 @@ class TestTransfer:
             "its own file says nothing new"
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("line", "words"),
         [

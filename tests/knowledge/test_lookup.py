@@ -61,6 +61,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Kno
         yield store, summed, whole
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     outcomes=reference.OUTCOMES,

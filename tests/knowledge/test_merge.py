@@ -171,6 +171,7 @@ def test_advice_is_about_the_database_that_was_named() -> None:
     assert "AGENTFORGE_HOME" in str(describe("mine.db", OperationalError("", None, Exception("readonly"))))
 
 
+@pytest.mark.slow
 def test_a_closed_database_is_read_in_a_folder_that_is_not_ones_own(other: Store, tmp_path: Path) -> None:
     """Root writes everywhere, so as root another user reads it."""
     other.close()

@@ -178,6 +178,7 @@ def test_there_are_at_least_twenty() -> None:
     assert len(BUNDLES) >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.stem)
 def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bundle: Path) -> None:
     base = cards(store)
@@ -198,6 +199,7 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_database_of_all_bundles_changes_neither(store: Store, tmp_path: Path) -> None:
     base = cards(store)
     before, shown = firsts(base), tasks(base)
@@ -328,6 +330,7 @@ def test_check_leaves_what_the_referee_suspects(store: Store) -> None:
     assert doubtful(store) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over_best", [False, True], ids=["by eager", "as before, over the best baselines"])
 def test_check_leaves_a_follow_up_with_another_best_baseline(store: Store, over_best: bool) -> None:
     first, then = nouns.solution("first"), nouns.solution("then")

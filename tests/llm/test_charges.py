@@ -81,6 +81,7 @@ def test_a_rate_limit_that_outlasts_the_deadline_is_not_waited_for(opened: Opene
     assert len(server.seen) == 1
 
 
+@pytest.mark.slow
 def test_rate_limits_until_the_deadline_are_called_so_and_cost_nothing(
     opened: Opener, server: LLMServer
 ) -> None:

@@ -230,6 +230,7 @@ Ledger(store, "run").ask(end, request("second"), role="coder")
 """
 
 
+@pytest.mark.slow
 def test_a_kill_forgets_nothing(store: Store) -> None:
     url = store.where
     done = subprocess.run(

@@ -44,6 +44,7 @@ def ask(text: str = "hello", **changes: object) -> Request:
     return Request.model_validate({**fields, "max_tokens": 512, **changes})
 
 
+@pytest.mark.slow
 def test_an_answer_arrives_whole_with_its_account(opened: Opener, server: LLMServer) -> None:
     text = "Grüße, 世界: " + "x" * 200
     server.then(Reply(text, cached=8, reasoning=5))
@@ -126,6 +127,7 @@ def test_the_sdk_retries_what_can_pass(opened: Opener, server: LLMServer, fault:
     assert len(server.seen) == 2
 
 
+@pytest.mark.slow
 def test_a_rate_limit_is_waited_out_as_long_as_it_says(opened: Opener, server: LLMServer) -> None:
     server.then(Reply(fault="429", headers={"retry-after": "1"}), "fine")
     started = time.monotonic()

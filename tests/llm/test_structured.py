@@ -167,6 +167,7 @@ def test_a_limit_for_a_role_that_is_none_is_refused() -> None:
         LLMSettings.model_validate({"role_max_tokens": {"codr": 4096}})
 
 
+@pytest.mark.slow
 def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):

@@ -44,6 +44,7 @@ class Recording:
         return choice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bench", [Budget(attempts=12)], indirect=True)
 @pytest.mark.parametrize("name", policies.names())
 def test_each_choice_follows_from_the_store(bench: Bench, name: str) -> None:
@@ -73,6 +74,7 @@ def test_each_choice_follows_from_the_store(bench: Bench, name: str) -> None:
             assert policies.create(name).select(rebuilt) == choice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bench", [Budget(attempts=12)], indirect=True)
 @pytest.mark.parametrize("name", policies.names())
 def test_nothing_is_built_on_a_cheating_attempt_or_one_under_way(bench: Bench, name: str) -> None:

@@ -123,6 +123,7 @@ class Cards(NullKnowledge):
         return CARDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bench", [Budget(attempts=15)], indirect=True)
 @pytest.mark.parametrize("name", policies.names())
 def test_the_attempts_of_a_round_differ(bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,6 +355,7 @@ def test_the_run_is_the_one_in_the_store(run_log: RunLog) -> None:
     assert run_log.store.get_target(stored.target) == target
 
 
+@pytest.mark.slow
 def test_a_run_that_is_gone_is_said_to_be(store: Store) -> None:
     run_log = RunLog(store, make_run("gone"))
     with pytest.raises(UsageError, match="no run 'gone'"):

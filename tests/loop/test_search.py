@@ -185,6 +185,7 @@ def test_one_failure_of_the_referee_loses_no_candidate(bench: Bench) -> None:
     assert [level for _, level in bench.referee.evaluations] == [Level.QUICK, Level.FULL, Level.FULL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("children", [1, 3])
 def test_a_run_that_the_referee_stopped_goes_on_once_it_is_well(bench: Bench, children: int) -> None:
     found, script = profile(bottleneck("a", sol_s=1e-6)), {"a": [{"speed": 2.0 + i} for i in range(5)]}
@@ -439,6 +440,7 @@ def test_a_run_at_its_own_limit_ends_with_what_it_won(bench: Bench) -> None:
     assert [a.status for a in bench.store.attempts("run")] == [AttemptStatus.DONE, AttemptStatus.CODED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
 @pytest.mark.parametrize(("profiled_s", "attempts"), [(90.0, 1), (0.0, 0)])
 def test_a_profile_that_took_longer_than_the_minutes_leaves_all_of_them(

@@ -369,6 +369,7 @@ def test_the_token(shown: bytes | None, status: int) -> None:
     assert sent[0]["status"] == status
 
 
+@pytest.mark.slow
 def test_over_stdio_as_clients_start_it(tmp_path: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,

@@ -74,6 +74,7 @@ def test_an_encoder_has_no_mask() -> None:
     assert [argument(n, "attn_mask") for n in attentions(unit)] == [None]
 
 
+@pytest.mark.slow
 def test_a_decode_step_reads_the_cache_as_it_is() -> None:
     source, _, _ = generating_source(
         {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **SMALL},
@@ -115,6 +116,7 @@ def test_a_mask_among_the_arguments_is_read() -> None:
         torch.testing.assert_close(unit.graph_module(ids, **padded).logits, model(ids, **padded).logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "depends"), [(None, False), (16, True)])
 def test_branches_on_sizes_are_seen_with_any_size(window: int | None, depends: bool) -> None:
     config = transformers.MistralConfig(**SMALL, sliding_window=window)

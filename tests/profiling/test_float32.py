@@ -78,6 +78,7 @@ def test_a_region_has_the_ceiling_and_the_setting_of_its_model() -> None:
     assert lower == exact.replace("aten = torch.ops.aten\n", f"aten = torch.ops.aten\n{STATEMENT}\n")
 
 
+@pytest.mark.slow
 def test_a_profile_reads_the_setting_when_the_model_was_loaded() -> None:
     setting = "torch.backends.cuda.matmul.allow_tf32 = True"
     profile = profile_target(target("LlamaBlock", "[torch.randn(4, 16, 32)]", setting), DEVICE, ROOFLINE)

@@ -45,6 +45,7 @@ def llama() -> tuple[Target, Profile, list[str]]:
     return made, profile_target(made, DEVICE, ROOFLINE, progress=lines.append, traces=5, ablation=True), lines
 
 
+@pytest.mark.slow
 def test_bottlenecks_are_ranked_by_gain(llama):
     _, profile, _ = llama
     gains = [b.gain_s for b in profile.bottlenecks]
@@ -150,6 +151,7 @@ class Mixed(nn.Module):
     assert {s.name for s in profile.without_kernel(0.0)} >= {rest.name}
 
 
+@pytest.mark.slow
 def test_a_workload_in_parts_is_timed_beside_one_that_is_whole():
     extra = """
 class Sometimes(nn.Module):

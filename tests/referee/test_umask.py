@@ -34,12 +34,14 @@ def private() -> Iterator[None]:
     assert os.umask(before) == 0o077
 
 
+@pytest.mark.slow
 def test_an_honest_solution_passes(tmp_path: Path) -> None:
     with quick_referee(tmp_path / "cache") as referee:
         evaluation = judge(referee, REFERENCE)
         assert evaluation.status is EvaluationStatus.PASSED, evaluation.reasons
 
 
+@pytest.mark.slow
 def test_a_subject_runs(tmp_path: Path) -> None:
     with quick_referee(tmp_path / "cache") as referee:
         presenter: Presenter = referee
@@ -48,6 +50,7 @@ def test_a_subject_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_solution_is_built_before_it_is_judged(tmp_path: Path) -> None:
     """As a run does, beside other evaluations."""
     solution = make_solution("cpp", {"kernel.cpp": KERNEL, "model_new.py": MODEL})

@@ -27,6 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+@pytest.mark.slow
 def test_it_runs_where_the_search_did_not(store: Store, tmp_path: Path) -> None:
     block = stitch_in_process(BLOCK, tmp_path / "first")
     store.create_run(nouns.run("block", target=store.save_target(block.target), status=RunStatus.FINISHED))

@@ -152,6 +152,7 @@ def as_nobody(call: str, path: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120).stderr
 
 
+@pytest.mark.slow
 def test_an_out_folder_can_be_written(shared: Path) -> None:
     closed = shared / "closed"
     (closed / "empty").mkdir(parents=True)

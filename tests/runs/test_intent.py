@@ -226,6 +226,7 @@ def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     assert "reference.py and give that" in answer.json["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 @pytest.mark.parametrize("readable", [True, False])
 def test_a_resume_after_it_gave_up_asks_anew(

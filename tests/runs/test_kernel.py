@@ -84,6 +84,7 @@ def test_a_users_kernel_is_the_first_attempt_and_the_result_where_it_wins(run: R
         assert (out / "reference.py").read_text() == REFERENCE
 
 
+@pytest.mark.slow
 def test_a_sequential_function_is_run_once_when_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_sequential_function_gets_parallel_versions(run: Run, home: Path, tmp_
     assert [kind.startswith("untraced-") for kind in kinds] == [True], "nothing in it is traced"
 
 
+@pytest.mark.slow
 def test_two_functions_in_files_of_one_name_keep_their_references(tmp_path: Path) -> None:
     """Another run may read the first one's at this moment."""
     settings, starts = Settings(home=tmp_path / "home"), []

@@ -77,6 +77,7 @@ def test_stitching_that_was_cut_short_is_done_again(
     assert stitching.metrics == [None, None]
 
 
+@pytest.mark.slow
 def test_the_original_models_metric_is_kept_for_stitching(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> tuple[Definition, Workl
     return whole(target.definition), target.workloads[0]
 
 
+@pytest.mark.slow
 def test_bare_cpp_is_bound_to_the_inputs(problem: tuple[Definition, Workload], tmp_path: Path) -> None:
     path = tmp_path / "rms.cpp"
     path.write_text(KERNEL)
@@ -118,6 +119,7 @@ def test_sums_are_reduced() -> None:
     assert "#pragma omp parallel for reduction(+: sum)" in text
 
 
+@pytest.mark.slow
 def test_nothing_to_share_is_no_second_version(tmp_path: Path) -> None:
     (tmp_path / "one.cpp").write_text("void one(const float* x, float* out, int n) { out[0] = x[n - 1]; }\n")
     found = read_sequential(tmp_path / "one.cpp", {"n": (8,), "x": (8,), "out": (1,)})
@@ -125,6 +127,7 @@ def test_nothing_to_share_is_no_second_version(tmp_path: Path) -> None:
     assert [g.strategy for g in parallel_versions(found, definition)] == ["native-code"]
 
 
+@pytest.mark.slow
 def test_the_original_may_have_parameters_with_names_that_python_uses_itself(tmp_path: Path) -> None:
     (tmp_path / "f.cpp").write_text("void f(const float* in, float* lib, int n) { lib[0] = in[n - 1]; }\n")
     found = read_sequential(tmp_path / "f.cpp", {"n": (8,), "in": (8,), "lib": (1,)})

@@ -148,6 +148,7 @@ def can_be_repaired(tree: Tree) -> bool:
 forests = st.tuples(trees("a"), trees("b"), trees("c"))
 
 
+@pytest.mark.slow
 @given(forests)
 def test_the_choice_is_open_and_the_most_worthwhile(forest: tuple[Tree, ...]) -> None:
     choice = next_choice(forest, GainPerCost(), BestFirst())
@@ -172,6 +173,7 @@ def test_the_choice_is_open_and_the_most_worthwhile(forest: tuple[Tree, ...]) ->
         assert parent.verdict == ("optimize" if parent.passed else "repair")
 
 
+@pytest.mark.slow
 @given(forests)
 def test_it_is_deterministic_and_leaves_its_input_alone(forest: tuple[Tree, ...]) -> None:
     copy = tuple(replace(t) for t in forest)
@@ -179,6 +181,7 @@ def test_it_is_deterministic_and_leaves_its_input_alone(forest: tuple[Tree, ...]
     assert forest == copy
 
 
+@pytest.mark.slow
 @given(trees("a"), st.integers(1, 60))
 def test_no_line_of_repairs_goes_on_for_ever(start: Tree, steps: int) -> None:
     """Every attempt fails and asks for a repair: fresh starts must come in between."""

@@ -93,6 +93,7 @@ def run_alone(folder: Path, cwd: Path, **env: str) -> subprocess.CompletedProces
     return python("-c", code, cwd=cwd, **env)
 
 
+@pytest.mark.slow
 def test_it_imports_without_agentforge(artifact: Path, tmp_path: Path) -> None:
     assert list(artifact.glob("kernels/*/*.so"))
     done = run_alone(artifact, tmp_path)
@@ -100,6 +101,7 @@ def test_it_imports_without_agentforge(artifact: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith("ran")
 
 
+@pytest.mark.slow
 def test_it_rebuilds_a_library_that_is_gone(artifact: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(artifact, moved)
@@ -110,6 +112,7 @@ def test_it_rebuilds_a_library_that_is_gone(artifact: Path, tmp_path: Path) -> N
     assert list(moved.glob("kernels/*/*.so"))
 
 
+@pytest.mark.slow
 def test_it_works_from_a_folder_that_cannot_be_written(artifact: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(artifact, moved)
@@ -121,6 +124,7 @@ def test_it_works_from_a_folder_that_cannot_be_written(artifact: Path, tmp_path:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_verify_compares_and_counts(artifact: Path) -> None:
     done = python("verify.py", "--seeds", "2", "--rounds", "2", cwd=artifact)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -128,6 +132,7 @@ def test_verify_compares_and_counts(artifact: Path) -> None:
     assert "norm_" in done.stdout
 
 
+@pytest.mark.slow
 def test_verify_notices_a_wrong_kernel(artifact: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(artifact, moved)
@@ -181,6 +186,7 @@ def test_verify_draws_the_same_arguments_for_both_models() -> None:
     assert first.drawn == second.drawn == problem.build(seed=5).drawn, "generated code has them as constants"
 
 
+@pytest.mark.slow
 def test_the_single_file_is_a_solution(artifact: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['agentforge'] = None\n"

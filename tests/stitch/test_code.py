@@ -114,6 +114,7 @@ def test_a_file_with_annotations_in_its_forward_is_the_captured_model(tmp_path: 
     assert type(module.ModelNew().eval())._agentforge_unit.class_name == "Model"
 
 
+@pytest.mark.slow
 def test_a_class_that_was_pickled_by_value_has_the_same_code_in_another_process(tmp_path: Path) -> None:
     module = import_source(SOURCE, "pickled_by_value")
     cloudpickle.register_pickle_by_value(module)

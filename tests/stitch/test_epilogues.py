@@ -64,6 +64,7 @@ PLACES = {"fold_batch_norm": 1, "channels_last": 10, "fuse_epilogues": 7}
 """Not the convolution that is read twice, the ReLU's, and the one with a number added."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", [choose_all, lambda _: None], ids=["kernels", "no kernels"])
 @pytest.mark.parametrize("mode", ["kernels", "kernels+packed"])
 def test_a_model_with_epilogues_computes_the_same(mode: Any, choose: Choose, tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ def test_without_the_layout_nothing_is_fused(tmp_path: Path) -> None:
 UNUSUAL = st.sampled_from([float("nan"), float("inf"), float("-inf"), -0.0, 1e30, -1e30, -100.0, 88.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     epilogue=st.sampled_from([*EPILOGUES, "gelu", "gelu/tanh"]),

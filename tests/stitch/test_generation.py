@@ -44,6 +44,7 @@ def target() -> Target:
     )
 
 
+@pytest.mark.slow
 def test_each_call_has_its_kernels_and_the_cache_is_written(target: Target, tmp_path: Path) -> None:
     stitched = stitch_in_process(target, tmp_path / "fast")
     assert [plan["unit"] for plan in stitched.plans] == ["@prefill", "@decode"]
@@ -61,6 +62,7 @@ def test_each_call_has_its_kernels_and_the_cache_is_written(target: Target, tmp_
     assert torch.equal(fast.generate(torch.arange(6)[None], 4), original.generate(torch.arange(6)[None], 4))
 
 
+@pytest.mark.slow
 def test_a_prompt_of_another_length_runs_the_original_and_its_steps_the_kernels(
     target: Target, tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_prompt_of_another_length_runs_the_original_and_its_steps_the_kernels(
     assert sum(stitched.package.calls().values()) > 0
 
 
+@pytest.mark.slow
 def test_copies_keep_the_kernels_and_restore_removes_them(target: Target, tmp_path: Path) -> None:
     stitched = stitch_in_process(target, tmp_path / "fast")
     original = stitched.problem.build(0)

@@ -128,6 +128,7 @@ def test_cuda_kernels_run_alone_in_the_emulator(cuda: Path, tmp_path: Path) -> N
     assert done.stdout.startswith("ran 2")
 
 
+@pytest.mark.slow
 @needs_cuda
 def test_without_emulator_and_gpu_a_launch_says_what_it_needs(cuda: Path, tmp_path: Path) -> None:
     moved = tmp_path / "tiny_cuda"
@@ -140,6 +141,7 @@ def test_without_emulator_and_gpu_a_launch_says_what_it_needs(cuda: Path, tmp_pa
     assert last.endswith("kernel.cu needs tensors on an NVIDIA GPU: no emulator was built for this CPU")
 
 
+@pytest.mark.slow
 @needs_cuda
 def test_an_artifact_for_a_gpu_imports_where_there_is_none(cuda: Path, tmp_path: Path) -> None:
     """Its plan names another device than the model's: the original forward runs, and verify.py says why."""

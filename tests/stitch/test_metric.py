@@ -83,6 +83,7 @@ def test_the_original_model_has_the_same_metric_each_time(permission: Permission
         assert len(values) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "says"),
     [

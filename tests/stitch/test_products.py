@@ -217,6 +217,7 @@ def test_a_restored_model_can_be_converted_by_swapping_its_weights(
         assert same(model.double()(x.double()).float(), expected, 1e-3)
 
 
+@pytest.mark.slow
 @needs_onednn
 def test_a_variant_knows_how_many_there_are() -> None:
     variants = VariantBuilder(target_of(MODEL), {})

@@ -82,6 +82,7 @@ def engaged(stitched: Stitched, model: torch.nn.Module, args: Any, kwargs: Any) 
     return output, runs(stitched) > before
 
 
+@pytest.mark.slow
 def test_outputs_agree_and_every_kernel_runs(stitched: Stitched) -> None:
     original, optimized = both(stitched)
     before = stitched.package.calls()

@@ -98,6 +98,7 @@ def test_the_model_loads_where_the_project_is_not(
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
+@pytest.mark.slow
 def test_the_package_finds_what_the_models_source_imports(project: Path, tmp_path: Path) -> None:
     definition = Definition(name="p", op_type="model", reference=SOURCE, import_root=str(project))
     target = Target(name="p", origin="p", definition=definition, workloads=(Workload(name="w"),))

@@ -132,6 +132,7 @@ def test_engagement_needs_the_kernel_and_its_compiled_code(norm_sites: list[dict
     assert "none of its compiled functions" in problems(**{name: 2})[0]
 
 
+@pytest.mark.slow
 def test_a_model_without_kernels_in_a_cuda_graph_needs_replays_as_proof() -> None:
     variant = VariantBuilder(target_of(BLOCK), {}).with_kernels([], "kernels+graph")
     assert variant is not None

@@ -91,6 +91,7 @@ for script in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_clone_need_not_be_installed_as_editable(tmp_path: Path) -> None:
     scripts = [
         str(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentforge.llm import CannotAfford
 from tests.loop.conftest import Bench, bench
 from tests.loop.scripted import bottleneck, profile
@@ -9,6 +11,7 @@ from tests.loop.scripted import bottleneck, profile
 __all__ = ["bench"]
 
 
+@pytest.mark.slow
 def test_the_search_stops_and_can_go_on(bench: Bench) -> None:
     script = [{"speed": 2.0}, CannotAfford("the budget of 1 dollars could be passed")]
     result = bench.search(profile(bottleneck("a")), {"a": script})

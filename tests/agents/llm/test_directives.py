@@ -65,6 +65,7 @@ def made(
         return store.attempts("run"), (store.get_record("run", Directives) or Directives()).written
 
 
+@pytest.mark.slow
 def test_the_fragment_that_helps_is_edited_and_drawn_most(server: LLMServer, home: Path, run: Run) -> None:
     attempts, written = made(home, server, script := Evolving(), (32,), directives=8)
     assert [one.text for one in written] == [f"fragment number {n}" for n in (1, 2, 3)]
@@ -98,6 +99,7 @@ def test_a_run_that_goes_on_makes_the_same_fragments(server: LLMServer, tmp_path
     assert found["resumed"] == found["whole"]
 
 
+@pytest.mark.slow
 def test_a_model_that_writes_no_usable_fragment_ends_nothing(server: LLMServer, tmp_path: Path) -> None:
     attempts, written = made(tmp_path, server, Evolving(usable=False), (12,), directives=8)
     assert len(attempts) == 12
@@ -105,6 +107,7 @@ def test_a_model_that_writes_no_usable_fragment_ends_nothing(server: LLMServer, 
     assert {a.directive for a in attempts} == {PLAIN}
 
 
+@pytest.mark.slow
 def test_without_the_setting_nothing_is_drawn_or_asked(server: LLMServer, tmp_path: Path) -> None:
     attempts, written = made(tmp_path, server, script := Evolving(), (12,))
     assert {a.directive for a in attempts} == {""}

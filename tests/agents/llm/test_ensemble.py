@@ -51,6 +51,7 @@ def price_table(folder: Path, server: LLMServer) -> Path:
     return table
 
 
+@pytest.mark.slow
 def test_the_better_model_writes_most_and_each_pays_its_own_price(server: LLMServer, tmp_path: Path) -> None:
     server.script = script = Ensemble(speed)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
@@ -81,6 +82,7 @@ def test_the_better_model_writes_most_and_each_pays_its_own_price(server: LLMSer
     assert (shown[good].reward or 0) > 0.5 > (shown[poor].reward or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("children", [1, 3])
 def test_a_run_that_goes_on_draws_as_one_that_was_never_interrupted(
     server: LLMServer, tmp_path: Path, children: int

@@ -59,6 +59,7 @@ class Slow:
         )
 
 
+@pytest.mark.slow
 def test_a_judge_without_time_repeats_the_verdict_and_the_win_is_kept(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run())
@@ -72,6 +73,7 @@ def test_a_judge_without_time_repeats_the_verdict_and_the_win_is_kept(tmp_path: 
         assert "limit of time ended the call" in attempt.critique.cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drafts", [1, 8])
 def test_an_attempt_without_a_draft_stays_planned(tmp_path: Path, drafts: int) -> None:
     """Calls that the limit ends are no failures of the endpoint either."""

@@ -118,6 +118,7 @@ def test_it_does_not_change_what_a_recording_matches() -> None:
     assert mask(text) == mask("Write.")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("key")
 def test_a_later_run_contrasts_what_an_earlier_one_verified(server: LLMServer, tmp_path: Path) -> None:
     """Both runs in one database; the third one may show nothing."""

@@ -40,6 +40,7 @@ class Nowhere:
         raise AssertionError(f"the cassette holds no verdict at {request.level.value}")
 
 
+@pytest.mark.slow
 @names
 def test_a_recorded_search_is_repeated_without_a_machine(tmp_path: Path, name: str) -> None:
     cassette = RECORDINGS / f"{name}.jsonl"

@@ -54,6 +54,7 @@ def code(speed: float) -> str:
     return f"FILE: model_new.py\n```python\nSAID = {json.dumps({'speed': speed})}\nclass ModelNew: ...\n```\n"
 
 
+@pytest.mark.slow
 def test_a_verified_lesson_is_shown_in_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
     script = Teaching(deque([code(1.5), code(1.8), code(1.2), code(1.1)]))

@@ -189,6 +189,7 @@ def test_a_verdict_that_a_busy_machine_spoiled_is_not_taken_from_the_database() 
     assert auditor._evaluate(*asked) == ("stored", stored)
 
 
+@pytest.mark.slow
 def test_a_reference_that_cannot_be_used_is_run_once(run: Run, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("open('runs', 'a').write('x')\nraise ValueError('too bad')\n")
     (tmp_path / "right.py").write_text(SOLUTION.format("x"))

@@ -137,6 +137,7 @@ def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path
     assert [s.unusable for s in found] == ["", ""]
 
 
+@pytest.mark.slow
 def test_a_flashinfer_solution_lies_in_its_data_set(store: Store, tmp_path: Path) -> None:
     suite = tmp_path / "suite"
     (suite / "definitions" / "pointwise").mkdir(parents=True)
@@ -154,6 +155,7 @@ def test_a_flashinfer_solution_lies_in_its_data_set(store: Store, tmp_path: Path
     assert [s.unusable for s in FlashInferSolutions().submissions(suite, None, tmp_path / "s")] == ["", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("only", "number"), [("*", 2), ("*[!s]", 4)])
 def test_a_submission_to_gpu_mode_is_one_file(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str, number: int

@@ -169,6 +169,7 @@ def test_a_file_with_solutions_says_who_serves_the_model_that_an_earlier_one_hid
         assert extends(there) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -301,6 +302,7 @@ def test_an_item_that_is_visited_again_travels_with_its_result(
         assert build_report(elsewhere, "kb").arms[0].verified == 3
 
 
+@pytest.mark.slow
 def test_an_import_replaces_failures_and_results_of_fewer_visits(
     store: Store, suite: Path, tmp_path: Path
 ) -> None:
@@ -488,6 +490,7 @@ def retries(store: Store) -> int:
     return retry(store, "kb", (ItemState.FAILED,))
 
 
+@pytest.mark.slow
 def test_an_import_without_texts_is_not_worked_on_until_they_follow(
     store: Store, suite: Path, tmp_path: Path
 ) -> None:
@@ -532,6 +535,7 @@ def seconds_of(store: Store) -> list[float]:
     return [round(item.seconds, -1) for item in store.campaign_items("kb")]
 
 
+@pytest.mark.slow
 def test_the_seconds_of_a_try_count_once_in_each_database(store: Store, suite: Path, tmp_path: Path) -> None:
     place, file, back = f"kernelbench:{suite}", tmp_path / "kb.gz", tmp_path / "back.gz"
     campaign, problems = plan_campaign(place, parse_arms(()), Settings(), name="kb")

@@ -388,6 +388,7 @@ class TestRobustKBench(SuiteContract):
             assert tuple(x.shape) == (rows, 4)
             assert torch.equal(loaded.build(0)(x), x * 2)
 
+    @pytest.mark.slow
     def test_gradients_are_part_of_a_backward_task(self, tmp_path: Path) -> None:
         forward, backward, *_ = selected(self.open(self.good(tmp_path)), Selection())
         for problem, expected in ((forward, False), (backward, True)):

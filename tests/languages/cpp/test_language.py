@@ -64,6 +64,7 @@ class TestCache:
         assert "read me" in second.log
         assert [f.name for f in first.files] == [f.name for f in second.files]
 
+    @pytest.mark.slow
     def test_headers_flags_and_the_compiler_count(
         self, build: Callable[..., BuildResult], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -118,6 +119,7 @@ class TestCache:
         with pytest.raises(ValueError, match="not a regular file"):
             ObjectCache(tmp_path / "cache").store("key", link, BuildRecord())
 
+    @pytest.mark.slow
     def test_an_object_that_would_fill_the_disk_is_refused(
         self, build: Callable[..., BuildResult], tmp_path: Path
     ) -> None:
@@ -226,6 +228,7 @@ class TestFailures:
         with pytest.raises(MachineError, match="install g"):
             build(rmsnorm_solution())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "manifest",
         ['{"language": "cpp", "flags": 5}', '{"language": "cpp", "dependencies": {"a": 1}}', "[", "7"],
@@ -250,6 +253,7 @@ class TestFailures:
         result = build(make_solution("cpp", files))
         assert not result.ok and "unknown dependency 'boost'" in result.log
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["/dev/zero", "/proc/kcore", "../../../../../../proc/kcore"])
     def test_hostile_includes_are_not_read_by_us(self, build: Callable[..., BuildResult], name: str) -> None:
         start = time.monotonic()

@@ -157,6 +157,7 @@ def solution(source: str, header: str = "") -> Solution:
     return Solution(name="s", definition="d", author="test", spec=spec, sources=files)
 
 
+@pytest.mark.slow
 @needs_tsan
 def test_right_openmp_is_right_and_not_accused(tmp_path, ours):
     done = run(RIGHT, tmp_path, ours)
@@ -164,6 +165,7 @@ def test_right_openmp_is_right_and_not_accused(tmp_path, ours):
     assert done.stdout == f"{499500 + 1000 + 30000000 + 1 + 15} {10 + 400 + 4000}\n"
 
 
+@pytest.mark.slow
 @needs_tsan
 @pytest.mark.parametrize("name", RACY)
 def test_a_race_is_found_at_its_line(name, tmp_path, ours):
@@ -176,6 +178,7 @@ def test_a_race_is_found_at_its_line(name, tmp_path, ours):
     assert "data race" in fault.message
 
 
+@pytest.mark.slow
 @needs_tsan
 def test_what_our_openmp_lacks_is_not_checked(tmp_path):
     source = """extern "C" void f(float* x, int n) {
@@ -222,6 +225,7 @@ int main(int argc, char**) {
     assert done.stdout == "7 8\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", [MEMORY, RACES], ids=lambda sanitizer: sanitizer.name)
 def test_aligned_alloc_takes_any_size(tmp_path, sanitizer):
     if not sanitizer.available():

@@ -167,6 +167,7 @@ def test_bounds_that_no_launch_has() -> None:
     assert source.launch_bounds(text.format(NINES)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ['R"(', '"\\', "'\\", "__", "__global__ "])
 def test_long_sources_are_read_once(part: str) -> None:
     """Read again from each beginning, these take minutes."""

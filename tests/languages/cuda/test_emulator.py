@@ -247,6 +247,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return loaded(tmp_path_factory.mktemp("emulator"), KERNELS)
 
 
+@pytest.mark.slow
 def test_tiles_of_a_block(kernels: Library) -> None:
     x = torch.randint(-8, 9, (3, 300)).float()
     out = torch.empty(3)
@@ -281,6 +282,7 @@ def without_last(b: torch.Tensor) -> torch.Tensor:
     return b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "out"), [(torch.float16, torch.float16), (torch.bfloat16, torch.float32)])
 def test_tensor_cores_and_asynchronous_copies(
     tensor_cores: Library, dtype: torch.dtype, out: torch.dtype
@@ -342,6 +344,7 @@ def arithmetic(folder: Path) -> Library:
     return loaded(folder, ARITHMETIC)
 
 
+@pytest.mark.slow
 def test_reads_that_a_warp_operation_orders_are_no_race(arithmetic: Library) -> None:
     x, out = torch.randint(-8, 9, (2, 32)).float(), torch.empty(2, 32)
     arithmetic.warp_scan(x, out, True, grid=1, block=64)
@@ -378,6 +381,7 @@ def test_bytes_powers_and_rounded_products(arithmetic: Library) -> None:
     assert out[4:].tolist() == [0, 0]  # 2**-24 if they are fused
 
 
+@pytest.mark.slow
 def test_stacks_fit_into_a_process_with_many_threads(arithmetic: Library, folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MANY_THREADS, str(folder / "model_new.py")],

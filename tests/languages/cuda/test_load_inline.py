@@ -337,6 +337,7 @@ def test_a_file_that_is_no_python_has_no_calls() -> None:
     assert inline_calls({"m.py": "load_inline((("}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["dim3 ", "a<<<", "><<<1>>>", "(a)<<<"],

@@ -56,6 +56,7 @@ def fails(call):
 """
 
 
+@pytest.mark.slow
 def test_raw_kernels_run_and_their_faults_have_the_solutions_line(tmp_path: Path, kept: Path) -> None:
     seen = run(tmp_path, kept, """
 x = torch.randn(1000)
@@ -162,6 +163,7 @@ seen["calls"] = agentforge_prelude.calls()
     assert seen["calls"] == {"add<double, 1>": 1, "norm": 4, "blend": 3, "gelu": 1, "fill": 1}
 
 
+@pytest.mark.slow
 def test_a_gpus_counters_count_the_same_launches(tmp_path: Path, kept: Path) -> None:
     seen = run(tmp_path, kept, """
 from agentforge.languages.cupy import on_gpu

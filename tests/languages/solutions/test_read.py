@@ -150,6 +150,7 @@ class TestSingleFileRuns:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    @pytest.mark.slow
     def test_by_exec_without_a_file_name(self, tmp_path: Path) -> None:
         program = """
             context = {}
@@ -163,6 +164,7 @@ class TestSingleFileRuns:
         self.run(tmp_path, program)
         assert built.stat().st_mtime_ns == stamp, "the second process compiled again"
 
+    @pytest.mark.slow
     def test_by_two_processes_at_once(self, tmp_path: Path) -> None:
         program = """
             import os, shutil

@@ -71,6 +71,7 @@ os.mkfifo(HERE / "pipe.so")
 LAUNCH = {"kernel": "scale", "types": {"x": "*fp32", "o": "*fp32", "n": "i32"}, "constants": {"BLOCK": 256}}
 
 
+@pytest.mark.slow
 def test_what_a_solution_writes_when_it_is_compiled_is_not_built(tmp_path: Path) -> None:
     source = f"{SCALE}\n{WRITES}\nAHEAD_OF_TIME = [{LAUNCH!r}]\n"
     solution = make_solution("triton", {"model_new.py": source}, ("--target=sm_90",))

@@ -125,6 +125,7 @@ def test_half_precision_is_judged_by_its_own_rounding(referee: Referee) -> None:
         assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
 
 
+@pytest.mark.slow
 def test_wrong_kernel(referee: Referee) -> None:
     verdict = judge(referee, HEAD.replace("0.5, mask", "0.51, mask"))
     assert verdict.status is EvaluationStatus.INCORRECT_NUMERICAL
@@ -150,6 +151,7 @@ def test_kernel_that_is_never_launched(referee: Referee) -> None:
     assert verdict.evidence is Evidence.SUSPICIOUS
 
 
+@pytest.mark.slow
 def test_runs_but_does_not_compile(referee: Referee) -> None:
     """The interpreter takes any Python; the compiler says which line it cannot translate."""
     loop = "    by = 0.0\n    for part in [0.25, 0.25]:\n        by += part\n"
@@ -181,6 +183,7 @@ def product(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
     assert "shared memory" in verdict.reasons[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "status", "says"),
     [
@@ -203,6 +206,7 @@ def test_unknown_target(referee: Referee) -> None:
     assert "unknown target 'sm_42'" in verdict.reasons[0]
 
 
+@pytest.mark.slow
 def test_crash_stays_in_the_child(referee: Referee) -> None:
     """Addresses that come out of memory cannot be checked: a wild one kills the process, and only that."""
     source = HEAD.replace(

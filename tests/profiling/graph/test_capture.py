@@ -341,6 +341,7 @@ def test_keyword_arguments_in_another_order():
     )  # around 1 * 2 - 5, with the spread of a constant
 
 
+@pytest.mark.slow
 def test_each_example_is_captured_under_its_name():
     model = nn.Linear(4, 4).eval()
     examples = [Example((torch.randn(n, 4),), {}, name) for n, name in ((3, "many"), (1, "one"))]

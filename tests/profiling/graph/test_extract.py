@@ -51,6 +51,7 @@ def problems(unit: CapturedUnit) -> tuple[tuple[Region, ...], list[Definition]]:
     return regions, [extract(r, seen).definition for r in regions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_replacing_every_region_changes_no_bit(name):
     model, args, kwargs = make(name)
@@ -64,6 +65,7 @@ def test_replacing_every_region_changes_no_bit(name):
         assert torch.equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_definition_runs_alone_with_the_captured_shapes(name):
     model, args, kwargs = make(name)

@@ -80,6 +80,7 @@ def assert_acyclic(graph):
         visit(vertex)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=14))
 def test_random_graphs_are_cut_without_a_cycle(program):

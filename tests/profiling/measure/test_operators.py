@@ -44,6 +44,7 @@ def test_parts_are_compared_too():
     assert other(PartlyDynamic().eval(), torch.randn(2, 16, 32)) == []
 
 
+@pytest.mark.slow
 def test_what_the_runs_write_is_undone():
     model = Cache().eval()
     units = capture_units(model, (torch.randn(1, 8),), {}).units

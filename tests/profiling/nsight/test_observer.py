@@ -174,6 +174,7 @@ def test_an_ncu_that_cannot_work(
     assert reason in said[0]
 
 
+@pytest.mark.slow
 def test_one_failed_profile_is_no_reason_to_give_up(tmp_path: Path, on_path: Callable[..., Path]) -> None:
     folder = on_path()
     gallery, said = Gallery(tmp_path), []
@@ -202,6 +203,7 @@ def test_kernels_of_other_names_are_looked_at_where_its_own_are_not_found(
     assert "--kernel-name" not in second
 
 
+@pytest.mark.slow
 def test_a_metric_that_is_listed_and_not_found(tmp_path: Path, on_path: Callable[..., Path]) -> None:
     """One name is enough for ncu to give up; its own sets are left, and asked for from then on."""
     on_path(lacks="dram__bytes_read")
@@ -214,6 +216,7 @@ def test_a_metric_that_is_listed_and_not_found(tmp_path: Path, on_path: Callable
     assert asked == [[True, False, False], [False, False]]  # the last of each reads the report
 
 
+@pytest.mark.slow
 def test_a_solution_cannot_end_the_profiling_of_others(tmp_path: Path, on_path: Callable[..., Path]) -> None:
     """Its words and ncu's come on the same stream."""
     folder = on_path()
@@ -233,6 +236,7 @@ def test_times_that_are_none(tmp_path: Path, answer: str) -> None:
     assert _observe(NsightObserver(gallery, lambda _: None)) == Observation(SOLUTION.hash)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/etc/passwd"), Path.mkdir])
 def test_what_a_candidate_left_in_the_readers_place(
     tmp_path: Path, on_path: Callable[..., Path], plant: Callable[[Path], None]

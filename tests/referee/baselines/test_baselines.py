@@ -166,6 +166,7 @@ def test_double_precision_may_err_as_single_does_in_its_units(referee: Referee) 
     assert bound.reference_error > 0
 
 
+@pytest.mark.slow
 def test_workers_that_die_in_a_later_group_are_not_the_reference_s_fault(referee: Referee) -> None:
     origin = referee.baselines(WITHOUT, [WORKLOAD])
 

@@ -88,11 +88,13 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
         yield found
 
 
+@pytest.mark.slow
 def test_without_a_permission_lower_precision_is_wrong(referee: Referee) -> None:
     for change in (IN_BF16, IN_INT8):
         assert judge(referee, STRICT, change).status is EvaluationStatus.INCORRECT_NUMERICAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "change"), [("bf16", IN_BF16), ("int8", IN_INT8)])
 def test_with_it_the_verdict_is_as_for_any_right_answer(
     referee: Referee, precision: str, change: tuple[str, str]

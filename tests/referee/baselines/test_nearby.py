@@ -59,6 +59,7 @@ def test_a_long_sum_that_cancels_may_be_summed_in_fewer_parts(referee, signed: b
     assert wider[1] == own[1]
 
 
+@pytest.mark.slow
 def test_chance_hardly_decides_how_far_one_number_may_be_off(referee) -> None:  # type: ignore[no-untyped-def]
     """Four draws of how far a sum moves are small by chance once in some hundred calls."""
     baselines = referee.baselines(problem("return x.sum()", "torch.randn(1 << 14)"), [WORKLOAD])

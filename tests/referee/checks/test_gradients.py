@@ -56,6 +56,7 @@ OWN_LOOKUP = (("class Model", BY_HAND), ("self.table[x]", "Lookup.apply(self.tab
 FLAT = "g.as_strided(g.shape, (g.shape[1], 1))"
 
 
+@pytest.mark.slow
 def test_every_way_is_compared(referee):
     for changes in ((), OWN):
         with examined(referee, GATE, *changes) as context:
@@ -66,6 +67,7 @@ def test_every_way_is_compared(referee):
         assert told.endswith("with frozen parameters: the gradient of input 0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("new", "found"),
     [
@@ -99,6 +101,7 @@ def test_an_unusual_way_may_be_refused(referee):
     assert "from a transposed gradient: refused" in told
 
 
+@pytest.mark.slow
 def test_places_that_no_draw_repeats(referee):
     for changes in ((), OWN_LOOKUP):
         with examined(referee, TABLE, *changes) as context:

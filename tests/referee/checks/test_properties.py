@@ -112,6 +112,7 @@ def test_types_change_a_definition_only_where_there_are_any():
 # -- gradients
 
 
+@pytest.mark.slow
 def test_gradients_are_compared_where_they_are_asked_for(referee):
     told = passed(referee, GATE, Gradients())
     assert "the gradient of input 0" in told
@@ -137,6 +138,7 @@ class Gate(torch.autograd.Function):
 class Model"""
 
 
+@pytest.mark.slow
 def test_a_backward_pass_written_by_hand(referee):
     by_hand = (
         ("class Model", GATE_BY_HAND),
@@ -149,6 +151,7 @@ def test_a_backward_pass_written_by_hand(referee):
     assert "in the backward pass the gradient of input 0" in failure.reason
 
 
+@pytest.mark.slow
 def test_a_backward_pass_that_overflows_for_large_inputs(referee):
     eighth = problem(
         "return torch.sigmoid(8 * x * self.weight) * x",
@@ -205,6 +208,7 @@ class Gate(torch.autograd.Function):
 class Model"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("over", "kept", "told"),
     [("g", "(x, w)", "the gradient of out"), ("x", "(x, w)", "input 0"), ("y", "(x, w, y)", "out")],

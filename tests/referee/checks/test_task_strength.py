@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from agentforge.referee.baselines.task_report import TaskReport
@@ -42,6 +43,7 @@ def test_what_makes_no_difference_is_a_note_and_no_weakness(referee):
     assert "ignores input 1" in evaluation.environment.notes["task"]
 
 
+@pytest.mark.slow
 def test_an_input_that_never_changes_and_cannot_is_named(referee):
     threes = "torch.randn(32, 32), torch.randint(3, 4, (32,))"
     fixed = problem("assert bool((x1 == 3).all())\nreturn x * 2", threes)
@@ -82,6 +84,7 @@ def test_a_copy_that_usual_inputs_do_not_tell_is_refused(referee):
     assert judge(referee, ALWAYS_POSITIVE).evidence is Evidence.UNVERIFIED
 
 
+@pytest.mark.slow
 def test_rounding_that_averages_out_is_told_by_inputs_that_are_hard_to_round(referee):
     report = task_report(referee.baselines(AVERAGED, [WORKLOAD]))
     assert report.weaknesses == []

@@ -69,6 +69,7 @@ TENS = problem("return x // 10", "torch.randint(0, 1 << 30, (400, 500))")
 SIGNS = problem("return x > 0, x1 // 10", "torch.randn(64), torch.randint(0, 99, (64,))")
 
 
+@pytest.mark.slow
 def test_integers_alone_are_exact(referee) -> None:
     one_off = (
         "x // 10",
@@ -172,6 +173,7 @@ FIRSTS = (
 BACKWARDS = "v, i = torch.sort(x.flip(1), dim=1, stable=True)\n        return v, x.shape[1] - 1 - i"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "change"),
     [
@@ -207,6 +209,7 @@ def test_honest_answers_are_right(referee, task, change) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "change"),
     [

@@ -87,6 +87,7 @@ BEST = problem(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "status"),
     [

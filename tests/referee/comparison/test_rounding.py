@@ -30,6 +30,7 @@ def judged(got: torch.Tensor, exact: torch.Tensor) -> bool:
     return rounds_one_way(got, right, derive(right, exact.double(), TolerancePolicy()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", HALVES)
 @given(seed=st.integers(0, 2**30), scale=st.floats(1e-2, 1e3))
 def test_what_is_cut_off_is_found_and_what_is_rounded_is_not(

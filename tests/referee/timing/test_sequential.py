@@ -69,6 +69,7 @@ def intervals(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [1.0, 1.05, 3.0])
 @pytest.mark.parametrize("machine", MACHINES, ids=["quiet", "busy", "loaded", "unlike processes"])
 def test_the_interval_contains_the_truth_as_often_as_promised(
@@ -81,6 +82,7 @@ def test_the_interval_contains_the_truth_as_often_as_promised(
     assert np.mean([i.high < ratio for _, i, _ in found]) <= 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [*MACHINES, A_LITTLE_UNLIKE])
 def test_more_groups_until_it_is_decided_report_no_gain_that_is_not_there(machine: dict[str, float]) -> None:
     for seed, ratio in ((4, 1.0), (5, 1.3)):
@@ -89,12 +91,14 @@ def test_more_groups_until_it_is_decided_report_no_gain_that_is_not_there(machin
         assert np.mean([i.high < ratio for i in found]) <= 0.005
 
 
+@pytest.mark.slow
 def test_more_groups_decide_where_processes_differ() -> None:
     three, five = (intervals(A_LITTLE_UNLIKE, 1.3, 6, most) for most in (GROUPS, MOST_GROUPS))
     proven = [np.mean([i.low > 1 for _, i, _ in found]) for found in (three, five)]
     assert proven[0] < 0.65 and proven[1] > 0.8
 
 
+@pytest.mark.slow
 def test_a_clear_gain_needs_fewer_blocks_and_a_loaded_machine_shows_that_much_is_certain() -> None:
     clear, close = intervals(BUSY, 3.0, seed=2), intervals(BUSY, 1.05, seed=2)
     assert np.mean([n for _, _, n in clear]) < np.mean([n for _, _, n in close])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 import torch
@@ -37,6 +39,7 @@ print("right")
 """
 
 
+@pytest.mark.slow
 def test_a_mode_imports_no_compiler_and_stays_out_of_one() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=120)
     assert done.stdout == "right\n", done.stderr
