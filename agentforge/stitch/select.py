@@ -131,8 +131,8 @@ class Selector:
             for candidate in found:
                 if finals == _MAX_FINALS:
                     break
-                tie = candidate.variant.mode in BETWEEN_EAGER  # which is enough there: see `Trial.wins`
-                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE * tie
+                may_tie = candidate.variant.mode in BETWEEN_EAGER  # which is enough there: see `Trial.wins`
+                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE * may_tie
                 if self._trials.predicted(candidate) <= least:
                     reason = "no variant made the whole model faster than the best baseline"
                     continue

@@ -42,7 +42,7 @@ SILENCE_S = 1.0
 """Seconds after which a server's connection is tested before it is used again."""
 
 SYNCHRONOUS = "FULL"
-"""SQLite's `synchronous`: what is committed survives the end of the machine's power too."""
+"""SQLite's `synchronous`: commits survive the end of the machine's power too."""
 
 KEPT = 2
 """Connections to a server that stay open; more of them at a time are closed after their use."""

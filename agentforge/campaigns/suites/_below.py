@@ -46,7 +46,7 @@ def get_inputs():
 """Needs `torch`, `_pytree`, the class `_Theirs`, and `_arguments()`, a tuple for its `forward`."""
 
 MOST_WORKLOADS = 16
-"""Of one problem: the referee holds inputs of all of them, and checks and times each."""
+"""Of one problem: the referee keeps inputs of all of them, and checks and times each."""
 
 OWN_MODEL = re.compile(r"\bModel\b")
 """The task's class makes room for ours, also in its `super(Model, self)`."""
