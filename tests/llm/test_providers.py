@@ -477,6 +477,7 @@ def test_a_filter_that_declines_a_prompt_ends_one_call_only(opened: Opener, serv
     ("code", "kind", "says"),
     [
         ("invalid_prompt", PromptRefused, "declined to answer"),
+        ("misalignment_policy_violation", PromptRefused, "declined to answer"),
         ("content_filter", PromptRefused, "declined to answer"),
         ("context_length_exceeded", PromptRefused, r"lower llm\.max_tokens"),
         ("insufficient_quota", OutageError, "quota is used up"),

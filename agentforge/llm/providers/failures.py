@@ -49,6 +49,8 @@ _DECLINED = (
     "content management policy",
     "data_inspection_failed",
     "content exists risk",
+    "bio_policy",
+    "misalignment_policy",
 )
 """What filters say that decline a prompt (OpenAI, Azure, Alibaba, DeepSeek); another prompt may pass."""
 _TOO_LONG = (
