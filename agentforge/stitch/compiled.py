@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentforge.schema import EvaluationStatus, Level
+from agentforge.schema import EvaluationStatus, Level, TargetError, TimeEnded
 
 from .trial import KEPT, NOISE, Trial, Trials, latest
 from .variants import VariantBuilder
@@ -42,17 +42,24 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder, modes: Sequence[s
 
 
 def in_fastest_mode(trials: Trials, variants: VariantBuilder, final: Trial) -> Trial:
-    """A proven variant, with its units compiled in the fastest baseline's mode if a full verdict says so."""
+    """A proven variant, with its units compiled in the fastest baseline's mode if a full verdict says so.
+
+    The try may fail, or the time may end: the variant stays, as it was proven.
+    """
     gains, now = trials.compile_gains(), final.variant
     way = max(gains, key=lambda name: gains[name], default="")
     if not (now.compiled and final.proven) or gains.get(way, 0.0) <= _LEAST_GAIN * gains.get("compile", 1.0):
         return final
-    variant = variants.with_kernels(now.kernels, now.mode, list(now.moves), now.eager, way)
     least = final.over_eager * (1 + NOISE)
-    if variant is None or trials.over_eager(trials.evaluate(variant, Level.QUICK)) <= least:
+    try:
+        variant = variants.with_kernels(now.kernels, now.mode, list(now.moves), now.eager, way)
+        if variant is None or trials.over_eager(trials.evaluate(variant, Level.QUICK)) <= least:
+            return final
+        other = trials.evaluate(variant, Level.FULL)
+    except (TimeEnded, TargetError):
         return final
-    other = trials.evaluate(variant, Level.FULL)
-    return other if other.proven and other.over_eager > final.over_eager else final
+    faster = other.proven and other.over_eager > final.over_eager
+    return other if faster and other.beats_best >= final.beats_best else final
 
 
 def too_slow(trials: Trials) -> str:

@@ -137,7 +137,9 @@ class Selector:
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
-                final = in_fastest_mode(self._trials, self._variants, self._final(candidate))
+                final = self._final(candidate)
+                if time.monotonic() < self._deadline:
+                    final = in_fastest_mode(self._trials, self._variants, final)
                 if final.beats_best:
                     return self._won(final)
                 ties += [final] if final.ties else []

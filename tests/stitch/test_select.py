@@ -885,6 +885,23 @@ def test_units_are_compiled_in_the_mode_of_the_fastest_baseline(
     assert [level for *_, level in given.judged].count("full") == full
 
 
+@pytest.mark.parametrize("fault", ["unsure", "late", "broken"])
+def test_what_was_proven_stays_if_another_mode_is_not(fault: str) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        other = mode == "kernels+compile (freezing)"
+        gain = {"kernels+compile": 1.4, "kernels+compile (freezing)": 1.6}.get(mode, 0.9)
+        more: dict[str, Any] = {"freezing": gain / 1.2} if level is Level.FULL else {}
+        if other and fault != "unsure":
+            raise TimeEnded("late") if fault == "late" else TargetError("broken")
+        spread = 0.4 if other and level is Level.FULL else 0.01
+        return judged(kernels, level, over_eager=gain, over_compile=gain / 1.1, spread=spread, **more)
+
+    selection, _ = select(verdict, "a")
+    assert (selection.variant.mode, selection.variant.way) == ("kernels+compile", "")
+    assert not selection.cut_short
+    assert "won end to end" in selection.reason
+
+
 NORM, MERGE, LAST = MoveKind.FOLD_BATCH_NORM, MoveKind.MERGE_PRODUCTS, MoveKind.CHANNELS_LAST
 MOVES = [Move(kind=kind) for kind in (NORM, MERGE, LAST)]
 
