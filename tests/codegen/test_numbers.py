@@ -175,6 +175,16 @@ def test_products_of_roots_are_not_roots_of_products(tmp_path: Path) -> None:
     check(body, [x.repeat(30), x.repeat(30).double()], tmp_path)
 
 
+def test_roots_and_logarithms_of_negative_numbers_are_nan(tmp_path: Path) -> None:
+    body = (
+        "return tuple(y for x in (x0, x1) for p in (x.pow(1.5),) for y in (x ** (1 / 3), p * p, x**-3,\n"
+        "    x**5, x.log2().exp2(), x.log().exp(), x**-0.3, x.pow(x.flip(0).round())))"
+    )
+    inf = float("inf")
+    x = torch.tensor([-4.0, -0.5, 4.0, 9.0, 1e3, inf, -inf, float("nan"), 0.0, 2.0, -3.0, 1.0])
+    check(body, [x.repeat(30), x.repeat(30).double()], tmp_path)
+
+
 def test_numbers_beside_narrow_integers_and_half_types_have_their_type(tmp_path: Path) -> None:
     body = (
         "return (x0 > -1, x0 == -1, torch.tensor(-1) < x0, x0.clamp(-5, 100), x0 % -7,\n"
