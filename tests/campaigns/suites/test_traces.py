@@ -188,7 +188,8 @@ class TestSol(SuiteContract):
     def test_each_workload_has_its_own_tolerance(self, tmp_path: Path) -> None:
         given = {"max_atol": 1e-3, "max_error_cap": 0.1, "later": 1}
         write_sol(tmp_path, definition(), workload(3) | {"tolerance": given}, workload(5))
-        found = [p.native["tolerance"] for p in selected(self.open(str(tmp_path)), Selection())]
+        (whole,) = selected(self.open(str(tmp_path)), Selection())
+        found = [workload["tolerance"] for workload in whole.native["workloads"]]
         usual = {
             "max_atol": 1e-2, "max_rtol": 1e-2, "required_matched_ratio": 0.99,
             "max_error_cap": None, "allow_negative_inf": False,
