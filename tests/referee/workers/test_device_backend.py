@@ -154,7 +154,9 @@ HOOKS = {
 def test_work_put_off_until_the_answer_is_copied_is_found(referee: Referee, hook: str) -> None:
     lazy = ("import torch\n", f"import time\nimport torch\n{LAZY}{HOOKS[hook]}\n")
     verdict = judge(referee, DEFINITION, (_FORWARD, LAZILY), lazy)
-    doubted = "something disturbs it" in verdict.reasons[0]  # beside other work the reference's reads are late too
+    doubted = (
+        "something disturbs it" in verdict.reasons[0]
+    )  # beside other work the reference's reads are late too
     assert verdict.status is not EvaluationStatus.PASSED or doubted, verdict.reasons
     # Which of the rules speaks first depends on how the machine disturbs the reads.
     rules = ("work is hidden", "work is deferred", "when a timed call was answered")
