@@ -163,7 +163,7 @@ def resume(
 ) -> Result:
     """Go on with a run where it stopped. A finished run gives its result, or searches on under new limits.
 
-    If the proof of a finished run was cut short, that is repeated first.
+    If the proof of a finished run was cut short, that is repeated first, if it can be repeated here.
 
     Args:
         run: identifier of the run, the beginning of it, or a result.

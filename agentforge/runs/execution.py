@@ -165,10 +165,16 @@ def execute(
     on_event: OnEvent | None,
     *,
     budget: Budget | None = None,
+    searched: str = "",
 ) -> Report:
-    """Carry out all phases; whatever stops them, the run says so and can be resumed."""
+    """Carry out all phases; whatever stops them, the run says so and can be resumed.
+
+    Args:
+        searched: why the search takes no further step; empty if it may.
+    """
     with opened(store, run, settings, device, on_event, out=out, budget=budget) as pipeline:
         run_log = pipeline.run_log
+        pipeline.meter.stop(searched)
         keep_code(run_log)
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
         out_text = str(pipeline.out) if pipeline.out else None

@@ -318,6 +318,7 @@ class RunPipeline:
                 summary=artifact.summary + ("" if artifact.kernels else self._unjudged()),
                 proven=artifact.proven,
                 cut_short=artifact.cut_short,
+                unjudged=artifact.unjudged,
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
                 sol_s=self._least_time(profile, artifact.evaluation),

@@ -32,6 +32,9 @@ class BusyError(UsageError):
 class TargetError(UsageError):
     """The model file cannot be used: missing, does not import, lacks `Model`, raises, returns no tensor."""
 
+    lasts = True
+    """Whether the same call fails again."""
+
 
 class UnsupportedTargetError(TargetError):
     """The model may be right, and cannot be used here: no GPU, an unknown dtype, an odd argument."""
@@ -39,6 +42,8 @@ class UnsupportedTargetError(TargetError):
 
 class MemoryShortageError(UnsupportedTargetError):
     """The model needs more memory than is free on this machine now."""
+
+    lasts = False
 
 
 class MissingPackageError(UsageError):

@@ -195,6 +195,9 @@ class StitchResult(RunRecord):
     cut_short: bool = False
     """The time ended, the whole model could not be judged, the referee failed, or a busy machine or a limit
     of time spoiled its verdict, before all was tried: a resume tries again."""
+    unjudged: bool = False
+    """The whole model could not be judged, and would not be if the same were tried again: only a resume with
+    new limits does."""
     solution: str | None = None
     """Hash of the stitched solution."""
     evaluation: str | None = None

@@ -64,24 +64,28 @@ class LowerPrecision:
         Returns:
             The selection, whose reason says what became of the permission, and the same for the report.
         """
-        cut_short = base.cut_short
+        cut_short, unjudged = base.cut_short, base.unjudged  # only the former: more time may help
         self.forecast.quick, self.forecast.until = 4, math.inf  # twins too, with kernels and without
         try:
             winner, why = self._best(base)
         except TimeEnded:
-            winner, why, cut_short = None, "the time for stitching ended before it was proven", True
+            winner, why = None, "the time for stitching ended before it was proven"
+            cut_short, unjudged = True, False
         except TargetError as error:
-            winner, why, cut_short = None, f"the model could not be judged: {error}", True
+            winner, why = None, f"the model could not be judged: {error}"
+            cut_short, unjudged = True, error.lasts and unjudged == cut_short
         said = f"{self.permission.precision} was allowed: {why}"
         trials = (*base.trials, *self._trials.made)
         if winner is None:
             reason = f"{base.reason}; {said}, so float32 is kept"
-            selection = replace(base, trials=trials, reason=reason, cut_short=cut_short)
+            selection = replace(base, trials=trials, reason=reason, cut_short=cut_short, unjudged=unjudged)
         else:
             reason = f"{winner.variant.label} won end to end; {said}"
             dropped = dict.fromkeys(base.variant.moves, "lower precision was faster without it")
             dropped = {**base.dropped, **dropped}
-            selection = Selection(winner.variant, winner, trials, reason, dropped, cut_short=cut_short)
+            selection = Selection(
+                winner.variant, winner, trials, reason, dropped, cut_short=cut_short, unjudged=unjudged
+            )
         return selection, {
             **self.permission.model_dump(mode="json"),
             "limit": self.permission.limit,

@@ -35,6 +35,8 @@ class Selection:
     """The variant on the target's probes; None if there are none."""
     cut_short: bool = False
     """Whether the time ended, or the whole model could not be judged, before all was tried."""
+    unjudged: bool = False
+    """Whether it was the latter, and not for lack of memory: the same would happen again."""
 
 
 class Selector:
@@ -71,10 +73,8 @@ class Selector:
         progress: Callable[[str], None] | None = None,
         forecast: Forecast | None = None,
     ) -> None:
-        self._alone = alone
-        self._compiled = compiled
-        self._waits = waits
-        self._streams = streams
+        self._alone, self._compiled = alone, compiled
+        self._waits, self._streams = waits, streams
         self._packed = packed and not target.shapes
         self._moves = [move.kind for move in moves if not target.shapes]
         why = "no variant with it was judged" if self._moves else "moves are not made for a range of shapes"
@@ -108,18 +108,20 @@ class Selector:
         were proven to beat eager until then, else eager. Kernels for a range of shapes must have passed on
         the target's probes.
         """
+        unjudged = False
         try:
             return self._run()
         except TimeEnded:
             reason = "the time for stitching ended before a verdict; resume the run with more minutes"
         except TargetError as error:
             reason = f"the whole model could not be judged: {error}"
+            unjudged = error.lasts
         self._progress(reason)
         proven = [t for t in self._trials.made if t.beats_eager and self._passed_elsewhere(t.variant)]
         best = max(proven, key=lambda t: t.over_eager, default=None)
         kept = best.variant if best else self._variants.eager()
         said = f"{reason}; {kept.label} is kept{self._trials.refused()}"
-        return replace(self._selection(kept, best, said), cut_short=True)
+        return replace(self._selection(kept, best, said), cut_short=True, unjudged=unjudged)
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"

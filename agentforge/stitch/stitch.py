@@ -41,6 +41,8 @@ class StitchedArtifact(FrozenModel):
     """True if verified and every kernel was seen to run; always true for `eager`, the original model."""
     cut_short: bool
     """Whether the time ended, or the whole model could not be judged, before all was tried."""
+    unjudged: bool = False
+    """See `Selection.unjudged`."""
     report: dict[str, Any]
     """Content of `report.json`."""
 
@@ -144,6 +146,7 @@ def stitch(
         evaluation=trial.evaluation if trial else None,
         proven=trial.proven if trial else True,
         cut_short=selection.cut_short,
+        unjudged=selection.unjudged,
         report=report,
     )
 

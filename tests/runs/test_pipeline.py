@@ -54,6 +54,7 @@ class Stitching:
             evaluation=None,
             proven=True,
             cut_short=len(self.metrics) == 1,
+            unjudged=len(self.metrics) == 1,
             report={
                 "kernels": [],
                 "packed": [],
@@ -68,13 +69,16 @@ def test_stitching_that_was_cut_short_is_done_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stitching: Any = Stitching()
+    made: list[StitchResult | None] = []
     monkeypatch.setattr("agentforge.stitch.stitch", stitching)
     with Store(settings.url) as store:
         run = create_run(store, RunInput(nouns.target(), settings), CPU, kind=RunKind.MODEL)
         with opened(store, run, settings, CPU, None) as pipeline:
             for _ in range(3):
                 pipeline.stitch(NOTHING, stitching)
+                made.append(store.get_record(run.id, StitchResult))
     assert stitching.metrics == [None, None]
+    assert [result and result.unjudged for result in made] == [True, False, False]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from agentforge.schema import (
     RunKind,
     RunSettings,
     RunStatus,
+    SearchSummary,
     StitchResult,
     UsageError,
 )
@@ -104,6 +105,71 @@ def test_a_finished_run_whose_proof_was_cut_short_is_proven_again(
         resume(run.id, settings.model_copy(update={"referee": longer}))
         assert store.get_run(run.id).status is RunStatus.FINISHED
     assert seen == [3600.0]
+
+
+@pytest.fixture
+def begun(store: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Why the search of each session takes no step; the run is finished, and its proof was cut short."""
+    seen: list[str] = []
+    for kind in (RunKind.KERNEL, RunKind.MODEL):
+        monkeypatch.setattr(
+            PIPELINES[kind], "run", lambda pipeline: seen.append(pipeline.meter.exhausted(dollars=0.0))
+        )
+    _cut_short(store, run)
+    return seen
+
+
+def _cut_short(store: Store, run: Run, *, unjudged: bool = False) -> None:
+    store.update_run(run.id, status=RunStatus.FINISHED)
+    made = StitchResult(mode="eager", summary="eager is kept", cut_short=True, unjudged=unjudged)
+    store.save_record(run.id, made)
+
+
+def test_a_proof_that_cannot_be_repeated_here_is_left_as_it_is(
+    store: Store, settings: Settings, run: Run, begun: list[str], tmp_path: Path
+) -> None:
+    store.update_run(run.id, device="another CPU")
+    assert resume(run.id, settings).run.id == run.id
+    with pytest.raises(UsageError, match=f"agentforge runs artifact {run.id} "):
+        resume(run.id, settings, out=tmp_path / "other")
+    with pytest.raises(UsageError, match="was begun on another CPU"):
+        resume(run.id, settings, limits={"minutes": 30})
+    live = _live_run(store, settings)
+    assert resume(live.id, settings).run.id == live.id
+    with pytest.raises(UsageError, match="needs its weights"):
+        resume(live.id, settings, limits={"minutes": 30})
+    assert not begun
+
+
+def _live_run(store: Store, settings: Settings) -> Run:
+    """Finished and cut short; its weights are gone."""
+    target = nouns.target()
+    reference = "_WEIGHTS = Path('/nowhere/live/a.pt')\nclass Model: ..."
+    definition = target.definition.model_copy(update={"reference": reference})
+    target = target.model_copy(update={"definition": definition, "origin": "live:Net"})
+    run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+    _cut_short(store, run)
+    return run
+
+
+def test_a_model_that_could_not_be_judged_is_tried_again_only_under_new_limits(
+    store: Store, settings: Settings, run: Run, begun: list[str]
+) -> None:
+    _cut_short(store, run, unjudged=True)
+    assert resume(run.id, settings).run.id == run.id
+    assert not begun
+    resume(run.id, settings, limits={"minutes": 30})
+    assert begun == [""]
+
+
+def test_a_repeated_proof_takes_no_step_of_a_search_that_its_budget_ended(
+    store: Store, settings: Settings, run: Run, begun: list[str]
+) -> None:
+    for nothing_left in (False, True):
+        store.save_record(run.id, SearchSummary(reason="the budget is used up", nothing_left=nothing_left))
+        resume(run.id, settings)
+    resume(run.id, settings, limits={"minutes": 30})
+    assert begun == ["the budget is used up", "", ""]
 
 
 def test_a_database_that_is_open_already_is_used(store: Store, run: Run, tmp_path: Path) -> None:

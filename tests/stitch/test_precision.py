@@ -233,7 +233,7 @@ def test_if_the_model_cannot_be_judged_float32_is_kept(monkeypatch: pytest.Monke
         raise TargetError("two calls differ")
 
     found, _, _, _ = improve(verdict, monkeypatch, names=("a",))
-    assert found.cut_short
+    assert found.cut_short and found.unjudged
     assert found.variant.mode == "kernels+packed"
     assert "the model could not be judged: two calls differ, so float32 is kept" in found.reason
 
@@ -245,7 +245,7 @@ def test_if_the_time_ends_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
         return judged(kernels, level, 1.8, 1.7)
 
     found, report, _, _ = improve(verdict, monkeypatch)
-    assert found.cut_short
+    assert found.cut_short and not found.unjudged
     assert found.variant.mode == "kernels+packed"
     assert "the time for stitching ended before it was proven" in found.reason
     assert report["installed"] is False

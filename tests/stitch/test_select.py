@@ -19,6 +19,7 @@ from agentforge.schema import (
     Interval,
     KernelUse,
     Level,
+    MemoryShortageError,
     Move,
     MoveKind,
     Performance,
@@ -818,7 +819,7 @@ def test_if_the_whole_model_cannot_be_judged_what_was_proven_is_kept(fails_in: s
         return judged(kernels, level, over_eager=1.4, over_compile=0.9 if level is Level.FULL else 1.1)
 
     selection, _ = select(verdict, "a")
-    assert (selection.variant.mode, selection.cut_short) == (taken, True)
+    assert (selection.variant.mode, selection.cut_short, selection.unjudged) == (taken, True, True)
     said = "the whole model could not be judged: two calls on the same inputs differ; seed it; "
     assert selection.reason.startswith(said)
     assert selection.reason.endswith("is kept")
@@ -826,11 +827,12 @@ def test_if_the_whole_model_cannot_be_judged_what_was_proven_is_kept(fails_in: s
 
 def test_if_the_model_can_no_longer_be_captured_eager_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> None:
-        raise TargetError("no memory for the child process")
+        raise MemoryShortageError("no memory for the child process")
 
     monkeypatch.setattr(Given, "prepare", fails)
     selection, given = select(lambda _, kernels, level: judged(kernels, level), "a")
-    assert (selection.variant.mode, given.judged, selection.cut_short) == ("eager", [], True)
+    assert (selection.variant.mode, given.judged) == ("eager", [])
+    assert selection.cut_short and not selection.unjudged  # memory may be free again
     assert "no memory for the child process; eager is kept" in selection.reason
 
 
