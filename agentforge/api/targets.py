@@ -48,7 +48,11 @@ def load_settings(settings: Settings | Mapping[str, Any] | Sequence[str] | None,
 def names_in(settings: Settings | Mapping[str, Any] | Sequence[str] | None) -> list[str]:
     """Paths of the overrides, such as `referee.processes`; none for complete settings."""
     if isinstance(settings, Mapping):
-        return list(settings)
+        return [
+            f"{name}.{key}" if key else name
+            for name, value in settings.items()
+            for key in (value if isinstance(value, Mapping) else [""])
+        ]
     overrides = [settings] if isinstance(settings, str) else settings
     return [o.partition("=")[0] for o in overrides] if isinstance(overrides, Sequence) else []
 

@@ -116,9 +116,7 @@ def named_limits(settings: Settings, names: Iterable[str]) -> dict[str, float | 
     Those of a file or a variable are for new runs: a resumed run keeps its own.
 
     Args:
-        names: `budget.minutes`, or `budget` for all that are set; other settings are left out.
+        names: such as `budget.minutes`; other settings are left out.
     """
     named = set(names)
-    if "budget" in named:
-        return settings.budget.model_dump(exclude_unset=True)
     return {name: limit for name, limit in settings.budget.model_dump().items() if f"budget.{name}" in named}

@@ -28,6 +28,7 @@ from agentforge.schema import MachineError, UsageError
 def test_a_resume_has_the_limits_of_its_arguments_and_of_settings_that_it_is_given(
     settings: Any, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AGENTFORGE_BUDGET__MINUTES", "7")  # for new runs
     seen: list[dict[str, float]] = []
 
     def resume(*_: Any, limits: dict[str, float], **__: Any) -> NoReturn:

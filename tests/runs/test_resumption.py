@@ -266,5 +266,4 @@ def test_only_limits_that_a_caller_names_are_new_ones(
     settings = load_settings(["budget.minutes=30", "budget.tokens=5000"])
     assert settings.budget.attempts == 3
     assert named_limits(settings, ["referee.processes", "budget.minutes"]) == {"minutes": 30.0}
-    assert named_limits(settings, ["budget"]) == {"minutes": 30.0, "attempts": 3, "tokens": 5000}
     assert named_limits(settings, []) == {}
