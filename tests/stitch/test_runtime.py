@@ -22,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.stitch.graph.printer import Unprintable
-from agentforge.stitch.runtime.baseline import Frozen
+from agentforge.stitch.runtime.baseline import Frozen, FrozenUnit
 from agentforge.stitch.runtime.kernel import (
     Kernel,
     beside_inputs,
@@ -626,6 +626,27 @@ def test_a_unit_with_frozen_weights_notices_each_change_of_them(
     with torch.inference_mode():
         assert same(optimized(*args, **kwargs), original(*args, **kwargs))
     package.restore(optimized)
+
+
+@pytest.mark.parametrize("end", ["restore", "another artifact"])
+def test_the_frozen_code_of_all_units_of_a_module_is_freed(block: Stitched, tmp_path: Path, end: str) -> None:
+    folder = shutil.copytree(block.folder, tmp_path / "two")
+    plan = json.loads((folder / "plan.json").read_text())
+    (folder / "plan.json").write_text(json.dumps({**plan, "id": f"two{len(end)}"}))
+    artifact = import_folder(folder)._ARTIFACT
+    artifact._load()
+    artifact.units.append(copy.copy(artifact.units[0]))  # as for a second signature
+    for unit in artifact.units:
+        unit.frozen = FrozenUnit(unit.traceable, len(unit.tensors), unit.eager, False)
+    model = artifact.optimize(block.model())
+    for unit in artifact.units:
+        unit.frozen.of(model)
+    if end == "restore":
+        artifact.restore(model)
+        assert type(model) is type(block.model())
+    else:
+        block.package.optimize(model)
+    assert [len(unit.frozen._calls) for unit in artifact.units] == [0, 0]
 
 
 def test_optimize_twice_and_restore(block: Stitched) -> None:

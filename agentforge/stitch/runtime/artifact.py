@@ -149,7 +149,7 @@ class Artifact:
         others = [m for m in model.modules() if getattr(type(m), "_agentforge_unit", None) not in own]
         classes = [type(m) for m in others]
         for module in others:
-            module.__class__ = type(module)._agentforge_original
+            _unstitch(module)
         try:
             self._install(model)
         except ValueError:
@@ -212,11 +212,8 @@ class Artifact:
             self._derived.forget()
         for unit in (*(r.unit for r in self.ranges), *self.units):
             module = _submodule(model, unit.path)
-            original = getattr(type(module), "_agentforge_original", None)
-            if original is not None:
-                module.__class__ = original
-                if unit.frozen:
-                    unit.frozen.forget(module)
+            if hasattr(type(module), "_agentforge_original"):
+                _unstitch(module)
             elif self.mode.startswith("compile") and module is not None:
                 module._compiled_call_impl = None
                 self._compiled.discard(module)
@@ -231,6 +228,15 @@ class Artifact:
 
 def _absent(*tensors: Any) -> Any:
     raise RuntimeError("this unit has no stitched forward")
+
+
+def _unstitch(module: Any) -> None:
+    """Give a module its own class, and free the frozen code of all its units."""
+    for cls in type(module).__mro__:
+        unit = vars(cls).get("_agentforge_unit")
+        if unit is not None and unit.frozen:
+            unit.frozen.forget(module)
+    module.__class__ = type(module)._agentforge_original
 
 
 def _submodule(model: Any, path: str) -> Any:
