@@ -16,8 +16,6 @@ from .workers.failures import WorkerFailure
 
 _MET = {EvaluationStatus.TIMEOUT: "seconds", EvaluationStatus.OUT_OF_MEMORY: "bytes"}
 """How the names of the limits end that a failure met."""
-_NOT_COMPILED = dict.fromkeys((EvaluationStatus.COMPILE_ERROR, EvaluationStatus.RUNTIME_ERROR), "bytes")
-"""The same if eager ran it: compilers lack memory too."""
 
 
 def without_failed(
@@ -44,7 +42,7 @@ def without_failed(
         return {name: limit for name, limit in found.items() if name.endswith(met)}
 
     def keep(name: str, failure: WorkerFailure) -> None:
-        met = (_MET if name == "eager" else _MET | _NOT_COMPILED).get(failure.status)
+        met = _MET.get(failure.status)
         if met and not failure.starved:
             known.keep([name, *task], failure.reason.strip().partition("\n")[0][:200], limits(met))
 

@@ -75,7 +75,8 @@ def test_what_lasts_is_known_and_the_rest_is_tried_again(referee: Referee) -> No
         (WorkerFailure(Status.TIMEOUT, late), 1.2, False),  # the run's own time ended first
         (WorkerFailure(Status.TIMEOUT, late), 0.0, True),
         (WorkerFailure(Status.OUT_OF_MEMORY, "its process ran out of memory"), 0.0, True),
-        (WorkerFailure(Status.RUNTIME_ERROR, "InductorError: no\nmore"), 0.0, True),
+        (WorkerFailure(Status.RUNTIME_ERROR, "InductorError: Python.h is missing"), 0.0, False),  # repairable
+        (WorkerFailure(Status.COMPILE_ERROR, "SyntaxError"), 0.0, False),
     ]:
         referee.release()
         baselines = referee.baselines(RELU, [WORKLOAD])
