@@ -25,8 +25,13 @@ def without_failed(
     workloads: Sequence[Workload],
     settings: RefereeSettings,
     gpu: int | str | None,
+    *,
+    later: bool = False,
 ) -> Baselines:
     """What `make` returns, without compiled baselines that are known to fail; it hears of those that do now.
+
+    Args:
+        later: a verdict's later process group, which has the baselines of the first one: no file is read.
 
     Raises:
         TargetError: as `make`, or the reference is known to fail.
@@ -46,7 +51,7 @@ def without_failed(
         if met and not failure.starved:
             known.keep([name, *task], failure.reason.strip().partition("\n")[0][:200], limits(met))
 
-    if why := known.find(["eager", *task], limits()):
+    if not later and (why := known.find(["eager", *task], limits())):
         raise TargetError(f"the reference of {definition.name} does not run ({why})")
     try:
         made = make()
@@ -55,7 +60,7 @@ def without_failed(
             keep("eager", error.__cause__)
         raise
     made.on_lost = keep
-    for name in made.missing(Level.FULL):
+    for name in () if later else made.missing(Level.FULL):
         if why := known.find([name, *task], limits()):
             made.leave_out(name, why)
     return made

@@ -206,7 +206,8 @@ class Referee:
     ) -> Baselines:
         task, spawn = (definition, workloads, self.settings), partial(self._spawn, definition.hash)
         make = partial(Baselines, *task, spawn, backend=self._backend, origin=origin)
-        return without_failed(make, KnownFailures(self._cache, self.device), *task, self._backend.gpu)
+        known, later = KnownFailures(self._cache, self.device), origin is not None
+        return without_failed(make, known, *task, self._backend.gpu, later=later)
 
     def baselines(self, definition: Definition, workloads: Sequence[Workload]) -> Baselines:
         """The warm baselines of a definition.

@@ -13,7 +13,9 @@ import pytest
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import detect
+from agentforge.problems.failures import KnownFailures
 from agentforge.referee import Referee
+from agentforge.referee.baselines.baselines import Baselines
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import Definition, EvaluationStatus, Level, ReasonCode, TargetError
@@ -109,6 +111,17 @@ def test_a_later_process_group_does_not_try_it_either(referee: Referee) -> None:
     fresh = referee._new_baselines(RELU, [WORKLOAD], origin)
     assert fresh.missing(Level.FULL) == [] and fresh.notes == []
     fresh.close()
+
+
+def test_what_another_run_finds_meanwhile_does_not_change_a_verdicts_baselines(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = referee.baselines(RELU, [WORKLOAD])
+    monkeypatch.setattr(Baselines, "_compile_beside", lambda *_: None)  # no compiler has to start
+    monkeypatch.setattr(KnownFailures, "find", lambda *_: "its process ran out of memory")
+    later = referee._new_baselines(RELU, [WORKLOAD], origin)
+    assert later.missing(Level.FULL) == ["compile"] and later.notes == []
+    later.close()
 
 
 def test_a_reference_that_runs_out_of_memory_is_not_run_again(
