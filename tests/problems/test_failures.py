@@ -22,10 +22,17 @@ def known(tmp_path: Path) -> KnownFailures:
     return KnownFailures(tmp_path / "cache", DEVICE)
 
 
+def twice(known: KnownFailures, content: object, why: str, limits: Mapping[str, float]) -> None:
+    for _ in range(2):
+        known.keep(content, why, limits)
+
+
 def test_a_failure_is_known_to_the_next_run_and_says_how_to_forget_it(
     known: KnownFailures, tmp_path: Path
 ) -> None:
     assert known.find(["compile", "hash"], LIMITS) == ""
+    known.keep(["compile", "hash"], "no answer within 300 s", LIMITS)
+    assert known.find(["compile", "hash"], LIMITS) == "", "another program may have had the memory"
     known.keep(["compile", "hash"], "no answer within 300 s", LIMITS)
     said = KnownFailures(tmp_path / "cache", DEVICE).find(["compile", "hash"], LIMITS)
     assert said.startswith("no answer within 300 s; known since 20")
@@ -41,7 +48,7 @@ def test_a_failure_is_known_to_the_next_run_and_says_how_to_forget_it(
 def test_another_device_or_toolchain_and_other_content_are_tried(
     known: KnownFailures, tmp_path: Path, other: dict[str, object]
 ) -> None:
-    known.keep(["compile", "hash"], "why", LIMITS)
+    twice(known, ["compile", "hash"], "why", LIMITS)
     assert known.find(["freezing", "hash"], LIMITS) == ""
     there = KnownFailures(tmp_path / "cache", DEVICE.model_copy(update=other))
     assert there.find(["compile", "hash"], LIMITS) == ""
@@ -64,20 +71,22 @@ def test_another_device_or_toolchain_and_other_content_are_tried(
 def test_a_larger_limit_is_tried(
     known: KnownFailures, kept: Mapping[str, float], now: Mapping[str, float], counts: bool
 ) -> None:
-    known.keep("it", "why", kept)
+    twice(known, "it", "why", kept)
     assert bool(known.find("it", now)) == counts
 
 
 def test_nothing_is_kept_on_a_full_disk(known: KnownFailures, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(1 << 20))
-    known.keep("it", "no space left on device", {})
+    twice(known, "it", "no space left on device", {})
     assert known.find("it", {}) == ""
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"limits": 3}', '{"limits": {}}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"times": 2, "limits": 3}', '{"times": 2, "limits": {}}', "\x00"]
+)
 def test_a_torn_file_is_no_failure(known: KnownFailures, tmp_path: Path, text: str) -> None:
-    known.keep("it", "why", {})
+    twice(known, "it", "why", {})
     (file,) = (tmp_path / "cache" / "failures").iterdir()
     file.write_text(text)
     assert known.find("it", {}) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -63,12 +64,27 @@ def failing(failure: WorkerFailure, after_s: float = 0.0) -> Callable[[str, bool
     return spawn
 
 
+def fail(
+    referee: Referee,
+    failure: WorkerFailure,
+    after_s: float = 0.0,
+    until: float = math.inf,
+    definition: Definition = RELU,
+) -> None:
+    """Let the compiled baseline fail so."""
+    baselines = referee.baselines(definition, [WORKLOAD])
+    baselines._spawn = failing(failure, after_s)
+    baselines.start_compiled(Level.FULL, until=until)
+    assert "is left out: it cannot run this" in baselines.notes[-1]
+
+
 def tried(referee: Referee, definition: Definition = RELU) -> bool:
     """Whether a new run would try to compile."""
     referee.release()
     return referee.baselines(definition, [WORKLOAD]).missing(Level.FULL) == ["compile"]
 
 
+@pytest.mark.slow
 def test_what_lasts_is_known_and_the_rest_is_tried_again(referee: Referee) -> None:
     late = "no answer within 300 s"
     for failure, after_s, lasts in [
@@ -80,11 +96,9 @@ def test_what_lasts_is_known_and_the_rest_is_tried_again(referee: Referee) -> No
         (WorkerFailure(Status.RUNTIME_ERROR, "InductorError: Python.h is missing"), 0.0, False),  # repairable
         (WorkerFailure(Status.COMPILE_ERROR, "SyntaxError"), 0.0, False),
     ]:
-        referee.release()
-        baselines = referee.baselines(RELU, [WORKLOAD])
-        baselines._spawn = failing(failure, after_s)
-        baselines.start_compiled(Level.FULL, until=time.monotonic() + 1.0)
-        assert "is left out: it cannot run this" in baselines.notes[-1]
+        for _ in range(2):
+            assert tried(referee)
+            fail(referee, failure, after_s, until=time.monotonic() + 1.0)
         assert tried(referee) is not lasts, failure
         if lasts:
             (note,) = referee.baselines(RELU, [WORKLOAD]).notes
@@ -95,9 +109,9 @@ def test_what_lasts_is_known_and_the_rest_is_tried_again(referee: Referee) -> No
 
 
 def test_a_larger_limit_tries_it_again(referee: Referee, monkeypatch: pytest.MonkeyPatch) -> None:
-    baselines = referee.baselines(RELU, [WORKLOAD])
-    baselines._spawn = failing(WorkerFailure(Status.TIMEOUT, "no answer within 300 s"))
-    baselines.start_compiled(Level.FULL, until=time.monotonic() + 60)
+    for _ in range(2):
+        assert tried(referee)
+        fail(referee, WorkerFailure(Status.TIMEOUT, "no answer within 300 s"))
     assert not tried(referee)
     longer = SETTINGS.model_copy(update={"compile_timeout_s": 600.0})
     monkeypatch.setattr(referee, "settings", longer)
@@ -136,26 +150,27 @@ def test_a_reference_that_runs_out_of_memory_is_not_run_again(
         return client
 
     monkeypatch.setattr(referee, "_spawn", killed)
-    for said in ("its process ran out of memory", "its process ran out of memory; known since"):
+    out = "its process ran out of memory"
+    for said in (rf"{out}\)", rf"{out}\)", f"{out}; known since"):
         with pytest.raises(TargetError, match=rf"does not run \({said}"):
             referee.baselines(RELU, [WORKLOAD])
-    assert spawned == ["eager", "control"]
+    assert spawned == ["eager", "control"] * 2
 
 
 def test_a_reference_with_files_beside_it_is_always_tried(referee: Referee, tmp_path: Path) -> None:
     beside = RELU.model_copy(update={"import_root": str(tmp_path)})
-    baselines = referee.baselines(beside, [WORKLOAD])
-    baselines._spawn = failing(WorkerFailure(Status.TIMEOUT, "no answer within 300 s"))
-    baselines.start_compiled(Level.FULL, until=time.monotonic() + 60)
+    for _ in range(2):
+        assert tried(referee, beside)
+        fail(referee, WorkerFailure(Status.TIMEOUT, "no answer within 300 s"), definition=beside)
     assert tried(referee, beside)
 
 
 @pytest.mark.timing
 @pytest.mark.slow
-def test_a_compiler_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
+def test_a_compiler_that_hangs_is_waited_for_twice(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"compile_timeout_s": 3.0})
     took = []
-    for _ in range(2):  # two runs
+    for _ in range(3):  # three runs
         with Referee(settings, device=detect("cpu"), cache=tmp_path / "cache") as referee:
             baselines = referee.baselines(HANGS, [WORKLOAD])
             begin = time.monotonic()
@@ -163,7 +178,7 @@ def test_a_compiler_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
             took.append(time.monotonic() - begin)
             (note,) = baselines.notes
             assert "torch.compile is left out: it cannot run this (no answer within 3 s" in note
-    assert took[0] > 3 > 1 > took[1]
+    assert min(took[:2]) > 3 > 1 > took[2]
     assert "known since" in note
 
 

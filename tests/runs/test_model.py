@@ -14,9 +14,9 @@ from agentforge.schema import MemoryShortageError
 from tests.frontends.test_kernelbench import write
 
 
-def test_a_model_that_does_not_fit_is_loaded_once(tmp_path: Path) -> None:
+def test_a_model_that_does_not_fit_is_loaded_twice(tmp_path: Path) -> None:
     spec, settings = write(tmp_path, "return self.fc(x).new_zeros(1 << 44)"), Settings(home=tmp_path / "home")
-    for known in (False, True):
+    for known in (False, False, True):
         with pytest.raises(MemoryShortageError, match="needs more memory than the") as caught:
             ModelStart(spec, FrontendOptions()).load(settings, detect("cpu"))
         assert ("known since" in str(caught.value)) is known
