@@ -21,7 +21,7 @@ from agentforge.codegen.inductor.convert import CannotConvert, contiguous, conve
 from agentforge.codegen.inductor.generate import _generate
 from agentforge.isolation.child_process import run_child
 from agentforge.languages import languages, run_command
-from agentforge.problems.kernelbench import load_problem
+from agentforge.problems.kernelbench import import_source, load_problem
 from agentforge.schema import Definition, Distribution, DType, ScalarInput, TensorInput, Workload
 
 
@@ -213,6 +213,14 @@ def test_kernels_do_not_keep_the_number_of_threads() -> None:
     code = _generate(definition, Workload(name="w", source="reference"), 120.0)["code"]
     assert "#pragma omp parallel\n" in code
     assert "_arr[max_threads]" in code, "another machine may have more threads"
+
+
+@pytest.mark.slow
+def test_a_workload_that_the_reference_lists_is_drawn() -> None:
+    from agentforge.codegen.inductor.child import _inputs  # it imports the compiler
+
+    module = import_source("def get_inputs(workload):\n    return [workload]", "listed_for_inductor")
+    assert _inputs(module, Workload(name="a", key="a", source="reference")) == (["a"], {})
 
 
 def test_differentiable_definitions_get_none(caplog: pytest.LogCaptureFixture) -> None:

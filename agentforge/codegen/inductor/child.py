@@ -79,7 +79,7 @@ def _draw(spec: TensorInput) -> torch.Tensor:
 
 def _inputs(module: ModuleType, workload: Workload) -> tuple[list[Any], dict[str, Any]]:
     if workload.source == "reference":
-        drawn = module.get_inputs()
+        drawn = module.get_inputs(**({"workload": workload.key} if workload.key else {}))
         return ([], drawn) if isinstance(drawn, dict) else (list(drawn), {})
     positional, keyword = workload.arguments(_draw)
     return list(positional), keyword

@@ -100,7 +100,7 @@ class Baselines:
     # -- construction
 
     def _start_beside(self, name: str, ahead: Any = None) -> None:
-        """Begin a worker beside others; with `ahead`, encoded arguments of a call, it also compiles."""
+        """Begin a worker beside others; with `ahead`, the first workload's encoded arguments, it compiles."""
         self._starting.begin(self._spawn(name, False), lambda client: self._construct(client, ahead))
 
     def _started(self, name: str, until: float = inf) -> tuple[WorkerClient, dict[str, Any]]:
@@ -120,8 +120,8 @@ class Baselines:
         body = {
             "op": "reference", "definition": self.definition.model_dump(mode="json"), "seed": self._seed,
             "threads": self.settings.threads, "device": self._backend.device,
-            "events": self._backend.events, "ahead": ahead,
-            "compile": self._backend.baselines.get(client.name, ""),
+            "events": self._backend.events, "compile": self._backend.baselines.get(client.name, ""),
+            "ahead": ahead, "workload": self.prepared[0].workload.key if ahead else "",
         }  # fmt: skip
         s = self.settings
         return client.request(body, timeout_s=s.compile_timeout_s if ahead else max(120.0, s.call_timeout_s))

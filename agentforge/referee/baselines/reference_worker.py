@@ -78,15 +78,15 @@ class BaselineServer(Server):
         self._fresh = {k: t.clone() for k, t in self._buffers().items()}
         self._take(_compiled(self._module, body["compile"], len(self._problem.workloads)))
         if body["ahead"]:
-            self._call_ahead(body["ahead"])
+            self._call_ahead(body["ahead"], body["workload"])
         keys = {"buffers": list(self._fresh), "trained": trained_keys(self._module)}
         return {"init": encoded, "state": state, "nbytes": self._weights.nbytes, **keys}
 
-    def _call_ahead(self, arguments: dict[str, Any]) -> None:
-        """Call the model on arguments of its own, laid out as those of a slot: guards of its compiled code
-        are then those that slots meet. Nothing, if `get_inputs()` gives other ones."""
+    def _call_ahead(self, arguments: dict[str, Any], workload: str) -> None:
+        """Call the model on a workload's own draw, laid out as in a slot: guards of its compiled code
+        are then those that slots meet. Nothing, if `get_inputs()` gives other arguments."""
         assert self._model is not None
-        drawn, placer = self._drawn(secrets.randbits(60))
+        drawn, placer = self._drawn(secrets.randbits(60), workload)
         if drawn == arguments:
             block = Block.create("ahead", placer.nbytes)
             placer.write(block)

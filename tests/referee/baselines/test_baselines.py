@@ -183,6 +183,21 @@ def test_workers_that_die_in_a_later_group_are_not_the_reference_s_fault(referee
     assert told.value.worker == "eager"
 
 
+@pytest.mark.slow
+def test_a_worker_that_compiles_ahead_calls_the_first_workload(referee: Referee) -> None:
+    """Its `get_inputs` may have no default."""
+    listed = WITHOUT.reference.replace("get_inputs()", "get_inputs(workload)") + "\nworkloads = ['a', 'b']"
+    listed = listed.replace("randn(40", "randn({'a': 40, 'b': 20}[workload]")
+    definition = WITHOUT.model_copy(update={"reference": listed})
+    keyed = [WORKLOAD.model_copy(update={"name": key, "key": key}) for key in ("a", "b")]
+    baselines = referee.baselines(definition, keyed)
+    client = referee._spawn(definition.hash, "eager", False)  # no server of the compiler has to start
+    try:
+        baselines._construct(client, baselines.prepared[0].inputs.arguments.encoded)
+    finally:
+        client.close()
+
+
 def test_a_reference_whose_output_cannot_be_compared_says_why(referee: Referee) -> None:
     unsigned = problem("return x.to(torch.uint16)", "torch.rand(40, 24)")
     with pytest.raises(TargetError, match=r"cannot be used: out has the type torch\.uint16"):
