@@ -36,10 +36,18 @@ class Problem:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """What `get_inputs(workload)` may be given: the module's `workloads`; empty if it takes nothing."""
+        """What `get_inputs(workload)` may be given: the module's `workloads`; empty if it takes nothing.
+
+        Raises:
+            TargetError: they are not strings, or two are the same.
+        """
         names = getattr(self.module, "workloads", ())
-        listed = isinstance(names, (list, tuple)) and "workload" in signature(self.get_inputs).parameters
-        return tuple(map(str, names)) if listed else ()
+        if not (isinstance(names, (list, tuple)) and "workload" in signature(self.get_inputs).parameters):
+            return ()
+        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+            said = shortened(f"workloads = {names!r}", 100)
+            raise TargetError(f"{said}: write the names of workloads as strings, each a different one")
+        return tuple(names)
 
     def of(self, workload: str) -> Problem:
         """The problem with the inputs of one of its `workloads`; empty for those that it has by default."""

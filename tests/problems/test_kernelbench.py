@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from agentforge.problems.kernelbench import Problem, import_source, load_problem
-from agentforge.schema import Definition
+from agentforge.schema import Definition, TargetError
 
 DRAWN = """
 import random
@@ -55,6 +56,14 @@ def test_constructor_arguments_are_the_same_under_each_seed() -> None:
     assert not torch.equal(model.fc.weight, again.fc.weight)
     alone = problem(DRAWN.replace("[torch.randn(4), random.random()]", "[1.0, 1.0]")).build(5)
     assert torch.equal(alone.fc.weight, model.fc.weight), "arguments do not change the weights"
+
+
+@pytest.mark.parametrize("names", ["(64, 4096)", "['a', '']", "['a', 'a']", "[['a']]"])
+def test_names_of_workloads_are_different_strings(names: str) -> None:
+    source = DRAWN.replace("get_inputs()", "get_inputs(workload)")
+    assert problem(f"{source}\nworkloads = ['a', 'b']").workloads == ("a", "b")
+    with pytest.raises(TargetError, match="write the names of workloads as strings"):
+        _ = problem(f"{source}\nworkloads = {names}").workloads
 
 
 def test_a_source_is_compiled_as_if_it_were_imported_from_its_file() -> None:
