@@ -92,6 +92,7 @@ def native_verdict(
 
     Args:
         definition: its reference has `native_check(model, tensors, output)`, unless there is a `tolerance`.
+        workloads: the first one gives the inputs.
         ends: as for `check_natively`.
         tolerance: judges instead.
 
@@ -110,7 +111,7 @@ def native_verdict(
         bounds.write_text(tolerance.model_dump_json() if tolerance else "")
         for file in (contract, bounds):
             file.chmod(0o644)  # the checker's process may be another user's
-        with presenter.subject(definition, workloads, solution, programs=[shown]) as subject:
+        with presenter.subject(definition, workloads[:1], solution, programs=[shown]) as subject:
             requests, results = subject.command()[-1], subject.results
             output, verdict = results / "output.pt", results / "verdict.json"
             # -P: the solution could leave modules in the folder that it may write to.

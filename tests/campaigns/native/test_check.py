@@ -13,7 +13,7 @@ from agentforge.campaigns.native.tolerance import SuiteTolerance
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.config import load_settings
 from agentforge.referee import Referee
-from agentforge.schema import Definition, NativeVerdict, Solution, StitchResult
+from agentforge.schema import Definition, NativeVerdict, Solution, StitchResult, Workload
 from agentforge.store import Store
 from tests.campaigns.suites.test_repositories import REFERENCE, write_task
 from tests.campaigns.suites.test_traces import definition as sol_definition
@@ -47,7 +47,8 @@ class Gone:
     """A presenter that fails once it was shown the contract."""
 
     @staticmethod
-    def subject(*_: object, programs: list[Path]) -> NoReturn:
+    def subject(_: object, workloads: list[Workload], __: object, *, programs: list[Path]) -> NoReturn:
+        assert workloads == [WORKLOAD], "the first one's tolerance must not judge another one's output"
         assert {f.name for f in programs[0].iterdir()} == {".owner", "definition.json", "tolerance.json"}
         raise RuntimeError(str(programs[0]))
 
@@ -55,7 +56,8 @@ class Gone:
 def test_the_contract_is_in_a_folder_that_the_next_start_removes() -> None:
     contract = Definition(name="scale", op_type="model", reference="class Model(object): ...")
     with pytest.raises(RuntimeError, match="agentforge-native-") as raised:
-        native_verdict(Gone, contract, [WORKLOAD], solution_of(contract))  # type: ignore[arg-type]
+        given = contract, [WORKLOAD, WORKLOAD.model_copy(update={"name": "larger"})], solution_of(contract)
+        native_verdict(Gone, *given)  # type: ignore[arg-type]
     assert not Path(str(raised.value)).exists()
 
 
