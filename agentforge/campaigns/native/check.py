@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import Any
+
+from pydantic import ValidationError
 
 from agentforge.config import Settings
 from agentforge.isolation.scratch import Scratch
@@ -41,7 +44,7 @@ _MODULE = "agentforge.campaigns.native.inside"
 
 def check_natively(
     store: Store, run_id: str, settings: Settings, device: str, ends: float = math.inf,
-    tolerance: SuiteTolerance | None = None,
+    tolerance: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
     """Ask the checker about a run's proven kernels, and keep what it says as the run's `NativeVerdict`.
 
@@ -51,7 +54,7 @@ def check_natively(
         settings: under which the run worked.
         device: kind of device that it measured on.
         ends: monotonic time at which the checker is ended.
-        tolerance: judges instead of the task's own checker.
+        tolerance: fields of a `SuiteTolerance`, which judges instead of the task's own checker.
 
     Raises:
         StoreError: the database cannot be used.
@@ -68,11 +71,14 @@ def check_natively(
     target = store.get_target(store.get_run(run_id).target)
     solution = store.get_solution(stitched.solution)
     try:
+        own = None if tolerance is None else SuiteTolerance.model_validate(tolerance)
         _left_s(ends)  # to start the referee takes a while
         spec = find_device(device, settings.cache)
         with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
-            asked = target.definition, target.workloads, solution, ends, tolerance
+            asked = target.definition, target.workloads, solution, ends, own
             accepted, message = native_verdict(referee, *asked)
+    except ValidationError as error:  # a campaign that an earlier version began has the suite's own text
+        accepted, message = None, f"{CRITERION} cannot be read: {error.errors()[0]['msg']}"
     except AgentForgeError as error:
         accepted, message = None, str(error)
     found = NativeVerdict(evaluation=stitched.evaluation, accepted=accepted, message=message)

@@ -164,7 +164,7 @@ class TestRuns:
     def test_what_judged_is_named(self, store: Store, tmp_path: Path) -> None:
         self.finish(store, tmp_path)
         run = nouns.run().id
-        check_natively(store, run, load_settings([]), "nothing", tolerance=SuiteTolerance())
+        check_natively(store, run, load_settings([]), "nothing", tolerance={})
         found = store.get_record(run, NativeVerdict)
         assert found is not None
         assert found.criterion == "the suite's own tolerance"
