@@ -35,11 +35,8 @@ import io as _io
 import torch
 from torch.utils import _pytree
 
-_CASE = {case!r}
-
-
-def open(*_, **__):
-    return _io.StringIO(_CASE)
+{line}def open(*_, **__):
+    return _io.StringIO({case})
 
 
 def _arguments():
@@ -91,7 +88,7 @@ def _problems(path: Path, category: str) -> Iterator[SuiteProblem]:
     parts = [
         generated_problem(
             f"{name}/{number}" if several else name,
-            theirs + _BELOW.format(case=case) + ONLY_TENSORS,
+            theirs + _BELOW.format(line="", case=repr(case)) + ONLY_TENSORS,
             group=category,
             definition=several,
             native={"case": number},
@@ -99,4 +96,5 @@ def _problems(path: Path, category: str) -> Iterator[SuiteProblem]:
         )
         for number, case in enumerate(cases, 1)
     ]
-    yield from with_whole(parts, lambda: source_of_all(parts[0].source, "_CASE", cases))
+    below = _BELOW.format(line=f"_CASE = {cases[0]!r}\n\n\n", case="_CASE")
+    yield from with_whole(parts, lambda: source_of_all(theirs + below + ONLY_TENSORS, "_CASE", cases))

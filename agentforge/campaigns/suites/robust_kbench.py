@@ -39,15 +39,14 @@ import torch as _torch
 
 differentiable = {differentiable}
 _their_inputs = get_inputs
-_CALL = {call!r}
-
+{line}
 
 def get_init_inputs():
-    return _CALL[0]
+    return {init}
 
 
 def get_inputs():
-    drawn = _their_inputs(**_CALL[1])
+    drawn = _their_inputs(**{inputs})
     return [value.detach() if isinstance(value, _torch.Tensor) else value for value in drawn]
 """
 
@@ -90,20 +89,20 @@ def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuitePr
         yield generated_problem(name, "", group=group, unsupported=missing)
         return
     several = name if len(found) > 1 else ""
-    sources = [text + _BELOW.format(differentiable=direction == "backward", call=call) for call in found]
+    below = partial(_BELOW.format, differentiable=direction == "backward")
     parts = [
         generated_problem(
             f"{name}/{number}" if several else name,
-            source,
+            text + below(line="", init=repr(init), inputs=repr(inputs)),
             group=group,
             definition=several,
             native={"init": init, "inputs": inputs, "direction": direction},
         )
-        for number, (source, (init, inputs)) in enumerate(zip(sources, found, strict=True), 1)
+        for number, (init, inputs) in enumerate(found, 1)
     ]
     one_model = all(init == found[0][0] for init, _ in found)
     theirs = text if one_model else OWN_MODEL.sub("_Theirs", text) + "\n\nModel = _Theirs\n"
-    single = theirs + sources[0].removeprefix(text)
+    single = theirs + below(line=f"_CALL = {found[0]!r}\n", init="_CALL[0]", inputs="_CALL[1]")
     yield from with_whole(parts, lambda: source_of_all(single, "_CALL", found, one_model=one_model))
 
 

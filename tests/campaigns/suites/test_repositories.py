@@ -321,6 +321,22 @@ class TestRobustKBench(SuiteContract):
         missing = "its configurations, config_backward.json, are missing"
         assert (backward.id, backward.unsupported) == ("scale/backward", missing)
 
+    def test_the_text_of_one_configuration_is_that_of_earlier_versions(self, tmp_path: Path) -> None:
+        (forward,) = selected(self.open(self.good(tmp_path)), Selection(only="scale/forward"))
+        init, inputs = (forward.native[kind] for kind in ("init", "inputs"))
+        below = f"""
+_their_inputs = get_inputs
+
+
+def get_init_inputs():
+    return {init}
+
+
+def get_inputs():
+    drawn = _their_inputs(**{inputs})
+"""
+        assert below in forward.source and "_CALL" not in forward.source
+
     def test_each_configuration_once(self, tmp_path: Path) -> None:
         whole = selected(self.open(self.good(tmp_path)), Selection())
         assert [p.id for p in whole] == ["scale/forward", "scale/backward"]
@@ -465,6 +481,16 @@ class TestMultiKernelBench(SuiteContract):
         ]
         cases = selected(self.open(str(tmp_path)), Selection(only="level1/*/*"))
         assert [p.id for p in cases] == ["level1/1_norm/1", "level1/1_norm/2"]
+
+    def test_the_text_of_one_case_is_that_of_earlier_versions(self, tmp_path: Path) -> None:
+        case = json.dumps({"shape": [2, 8], "normalized": [8]})
+        (first,) = selected(self.open(self.good(tmp_path)), Selection(only="level1/1_norm/1"))
+        below = f"""from torch.utils import _pytree
+
+def open(*_, **__):
+    return _io.StringIO({case!r})
+"""
+        assert below in first.source and "_CASE" not in first.source
 
     def test_a_case_takes_its_tensors_and_keeps_its_lists(self, tmp_path: Path) -> None:
         torch = pytest.importorskip("torch")
