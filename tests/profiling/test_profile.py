@@ -9,6 +9,7 @@ import pytest
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling import profile_target
+from agentforge.profiling.speed_of_light import least_time
 from agentforge.schema import (
     Definition,
     MemoryShortageError,
@@ -173,6 +174,18 @@ class Sometimes(nn.Module):
     (rest,) = [s for s in profile.call_sites if not s.nodes]
     assert rest.name == "model (not exported)"
     assert rest.time_s > 0
+
+
+@pytest.mark.slow
+def test_one_listed_workload_has_the_speed_of_light_of_its_file() -> None:
+    made = target("LlamaBlock", "[torch.randn(4, 16, 32)]")
+    only = made.workloads[0].model_copy(update={"key": "only"})
+    source = made.definition.reference.replace("get_inputs()", "get_inputs(workload)")
+    definition = made.definition.model_copy(update={"reference": source})
+    listed = made.model_copy(update={"definition": definition, "workloads": (only,)})
+    profiles = (profile_target(each, DEVICE, ROOFLINE) for each in (made, listed))
+    expected, found = (least_time(profile, DEVICE, ROOFLINE) for profile in profiles)
+    assert found == expected is not None
 
 
 def test_a_graph_that_is_not_eagers_program_has_a_note():
