@@ -12,6 +12,9 @@ import torch
 
 from .derived import Contents
 
+_USUAL_RECOMPILES = 8
+"""torch's own limit for each function."""
+
 
 def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
     """Let `module` run as a baseline does.
@@ -28,7 +31,8 @@ def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
         module._compiled_call_impl = Frozen(module, way.startswith("max-autotune"))
     else:
         if workloads:
-            torch._dynamo.config.recompile_limit += workloads
+            config = torch._dynamo.config
+            config.recompile_limit = max(config.recompile_limit, _USUAL_RECOMPILES + workloads)
         # the baseline itself, without a layer around it
         module.compile(mode=way or None, dynamic=False if workloads else None)
 
