@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from agentforge.schema import EvaluationStatus, Level, TargetError, TimeEnded
@@ -41,14 +42,19 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder, modes: Sequence[s
     return best
 
 
-def in_fastest_mode(trials: Trials, variants: VariantBuilder, final: Trial) -> Trial:
+def in_fastest_mode(trials: Trials, variants: VariantBuilder, final: Trial, deadline: float) -> Trial:
     """A proven variant, with its units compiled in the fastest baseline's mode if a full verdict says so.
 
     The try may fail, or the time may end: the variant stays, as it was proven.
+
+    Args:
+        deadline: after it (of `time.monotonic`), no try begins.
     """
     gains, now = trials.compile_gains(), final.variant
     way = max(gains, key=lambda name: gains[name], default="")
     if not (now.compiled and final.proven) or gains.get(way, 0.0) <= _LEAST_GAIN * gains.get("compile", 1.0):
+        return final
+    if time.monotonic() > deadline:
         return final
     least = final.over_eager * (1 + NOISE)
     try:

@@ -139,9 +139,7 @@ class Selector:
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
-                final = self._final(candidate)
-                if time.monotonic() < self._deadline:
-                    final = in_fastest_mode(self._trials, self._variants, final)
+                final = in_fastest_mode(self._trials, self._variants, self._final(candidate), self._deadline)
                 if final.beats_best:
                     return self._won(final)
                 ties += [final] if final.ties else []
