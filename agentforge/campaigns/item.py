@@ -93,7 +93,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             check_packages(problem, campaign.suite, campaign.name, local_file(problem, settings).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event, store=store)
-        several = problem.native.get("workloads") or [{}]  # the first one is checked
+        several = problem.workloads or [{}]  # the first one is checked
         own = problem.native.get("tolerance", several[0].get("tolerance"))
         own = own if campaign.suite.startswith("sol:") else None  # earlier versions kept FlashInfer's too
         if problem.native.get("checker") or own is not None:

@@ -307,7 +307,7 @@ def _item(
         arm=item.arm,
         state=item.state,
         definition=problem.definition,
-        workloads=len(problem.native.get("workloads", ())) or 1,
+        workloads=len(problem.workloads) or 1,
         reason=item.reason,
         run=item.result_run or item.run,
         visits=item.visits,

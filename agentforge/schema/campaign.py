@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -43,6 +43,11 @@ class SuiteProblem(FrozenModel):
     list `workloads` with what differs."""
     unsupported: str = ""
     """Why it cannot run here; empty if it can."""
+
+    @property
+    def workloads(self) -> Sequence[Mapping[str, Any]]:
+        """What differs between its workloads, if it has several; empty if it has one."""
+        return self.native.get("workloads", ())
 
     @cached_property
     def hash(self) -> str:

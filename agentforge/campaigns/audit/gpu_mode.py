@@ -36,7 +36,7 @@ class GpuModeSubmissions:
             raise UsageError(f"{folder} has no task.yml: name the task's folder with --problems DIR")
         if not files:
             raise UsageError(f"{place} has no Python file with custom_kernel: name one")
-        single = (p for p in GpuMode(str(folder)).problems(Selection()) if "workloads" not in p.native)
+        single = (p for p in GpuMode(str(folder)).problems(Selection()) if not p.workloads)
         for problem in single:
             for file in files:
                 why, text = problem.unsupported, ""

@@ -85,7 +85,7 @@ def _files(
     form: str, task: str, arm: str, items: Sequence[tuple[SuiteProblem, Solution]]
 ) -> Iterator[tuple[str, str]]:
     problem, solutions = items[0][0], [solution for _, solution in items]
-    of_all = ["workloads" in one.native for one, _ in items]
+    of_all = [bool(one.workloads) for one, _ in items]
     found = [shape_kernels(solution, whole=w) for solution, w in zip(solutions, of_all, strict=True)]
     kernels = [one for one in found if one and (one.keys or form != "gpu-mode")]
     if not kernels:
@@ -94,7 +94,7 @@ def _files(
     files = entry_files(problem.source, kernels, names=names)
     about = f"kernels for {len(kernels)} of its workloads, each verified by AgentForge"
     if all(of_all):
-        judged = sum(len(one.native["workloads"]) for one, _ in items)
+        judged = sum(len(one.workloads) for one, _ in items)
         about = f"verified by AgentForge on its {judged} workloads in one verdict"
     if form == "gpu-mode":
         sources = tuple(SourceFile(path=path, content=text) for path, text in files.items())

@@ -70,7 +70,7 @@ def ranking(
 
 def _numbers(problem: SuiteProblem) -> list[tuple[int, str]]:
     """Number and name of each benchmark of a problem."""
-    several = len(problem.native.get("workloads", ()))
+    several = len(problem.workloads)
     if several:
         return [(number, f"{problem.id}/{number}") for number in range(1, several + 1)]
     return [(problem.native["number"], problem.id)]
