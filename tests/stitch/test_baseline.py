@@ -63,9 +63,10 @@ OTHERS: dict[str, Change] = {
 }
 
 
-def test_torch_compile_is_made_for_each_of_several_workloads() -> None:
+def test_torch_compile_is_made_for_each_of_several_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    model = SimpleNamespace(compile=lambda **options: seen.append(options))
+    monkeypatch.setattr(torch, "compile", lambda _, **options: seen.append(options))
+    model = Keeps()
     limit = dynamo.recompile_limit
     with dynamo.patch(recompile_limit=8):
         for _ in range(2):
@@ -77,6 +78,17 @@ def test_torch_compile_is_made_for_each_of_several_workloads() -> None:
     baseline.compile_model(model, "compile+max-autotune")
     assert dynamo.recompile_limit == limit
     assert seen == [{"mode": None, "dynamic": False}] * 3 + [{"mode": "max-autotune", "dynamic": None}]
+
+
+@pytest.mark.parametrize("mode", ["compile", "compile+freezing", "compile+contiguous"])
+def test_a_module_of_torchs_own_class_is_compiled(mode: str) -> None:
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(), torch.rand(2, 8)
+    expected, frames = model(x), torch._dynamo.utils.counters["frames"]
+    before = frames["ok"]
+    baseline.compile_model(model, mode)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), expected)
+    assert frames["ok"] == before + 1
 
 
 @pytest.fixture

@@ -34,7 +34,31 @@ def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
             config = torch._dynamo.config
             config.recompile_limit = max(config.recompile_limit, _USUAL_RECOMPILES + workloads)
         # the baseline itself, without a layer around it
-        module.compile(mode=way or None, dynamic=False if workloads else None)
+        dynamic = False if workloads else None
+        module._compiled_call_impl = torch.compile(_whole(module), mode=way or None, dynamic=dynamic)
+
+
+def _whole(module: Any) -> Callable[..., Any]:
+    """A call of the module, as torch.compile compiles it.
+
+    `module.compile()` compiles nothing of torch's own modules, such as nn.Sequential: Dynamo compiles no
+    frame of theirs that is not called by another one.
+    """
+    from torch._dynamo import trace_rules
+
+    call: Callable[..., Any] = module._call_impl
+    if not trace_rules.check(module.forward):
+        return call
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return _own_code(run)
+
+
+def _own_code(function: FunctionType) -> FunctionType:
+    """An equal function with code of its own: Dynamo compiles code at most eight times."""
+    return FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)
 
 
 class Contiguous:
@@ -46,7 +70,7 @@ class Contiguous:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._compiled: Callable[..., Any] = torch.compile(module._call_impl)
+        self._compiled: Callable[..., Any] = torch.compile(_whole(module))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
@@ -95,7 +119,7 @@ class Frozen:
 
     def __init__(self, module: Any, autotune: bool) -> None:
         self._module, self._autotune = module, autotune
-        self._plain: Callable[..., Any] = torch.compile(module._call_impl)
+        self._plain: Callable[..., Any] = torch.compile(_whole(module))
         self._code: _Code | None = None
         self._changed = False
 
@@ -131,7 +155,7 @@ class Frozen:
             return compile_fx(graph, inputs, config_patches=self._options())
 
         places, weights = _places(self._module), list(_tensors(self._module))
-        run = torch.compile(self._module._call_impl, backend=own)
+        run = torch.compile(_whole(self._module), backend=own)
         code = _Code(run, places, weights, Contents(weights))
         with inductor.patch(freezing=True):  # a later shape compiles without it, which is right too
             result = run(*args, **kwargs)
@@ -190,9 +214,7 @@ class _Weights(torch.nn.Module):
         self._unit, self._names = forward, [f"weight{number}" for number in range(len(weights))]
         for name, weight in zip(self._names, weights, strict=True):
             self.register_buffer(name, weight)
-        # Dynamo compiles a function at most eight times, so each instance has its own.
-        own = FunctionType(_Weights.forward.__code__.replace(), globals())
-        self.forward = MethodType(own, self)  # type: ignore[method-assign]
+        self.forward = MethodType(_own_code(_Weights.forward), self)  # type: ignore[method-assign]
 
     def forward(self, *others: torch.Tensor) -> Any:
         return self._unit(*[getattr(self, name) for name in self._names], *others)
