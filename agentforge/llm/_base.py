@@ -213,8 +213,12 @@ class CallFailed(Exception):
         self.usage = usage or Usage()
 
 
-class PromptRefused(CallFailed):
-    """The endpoint works, and this prompt gets no answer: it was declined, or is too long."""
+class NoUsableAnswer(CallFailed):
+    """The endpoint works, but no answer to this question can be used: to ask again would end alike."""
+
+
+class PromptRefused(NoUsableAnswer):
+    """This prompt gets no answer: it was declined, or is too long."""
 
 
 class NotRecorded(UsageError):
@@ -234,7 +238,8 @@ class OutOfTime(CallFailed):
 
 
 class CannotAfford(Exception):
-    """The call could exceed the run's budget and was not made, or the run's limit of time ended it."""
+    """No further call can be made: it could exceed the run's budget, the run's limit of time ended it, or
+    the model refuses one prompt after the other."""
 
     usage = Usage()
     """Of the calls before it that were made for the same answer."""

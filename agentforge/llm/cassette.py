@@ -26,7 +26,17 @@ from pydantic_core import from_json
 from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
 
-from ._base import CallFailed, LanguageModel, Message, NotRecorded, OutOfTime, Request, Response, Tokens
+from ._base import (
+    CallFailed,
+    LanguageModel,
+    Message,
+    NotRecorded,
+    OutOfTime,
+    PromptRefused,
+    Request,
+    Response,
+    Tokens,
+)
 from .prices import Price
 
 _DIFFERENCE_LINES = 12
@@ -50,6 +60,8 @@ class Exchange(FrozenModel):
     response: Response | None = None
     """None if the call failed."""
     error: str = ""
+    refused: bool = False
+    """Whether it failed because the endpoint refuses the prompt."""
 
 
 class Measured(FrozenModel):
@@ -115,7 +127,15 @@ class Recorder:
         except OutOfTime:  # of the run, which asks again when it is resumed
             raise
         except CallFailed as failure:
-            self._append(Exchange(spec=self.spec, request=request, error=str(failure)), failure.tokens)
+            self._append(
+                Exchange(
+                    spec=self.spec,
+                    request=request,
+                    error=str(failure),
+                    refused=isinstance(failure, PromptRefused),
+                ),
+                failure.tokens,
+            )
             raise
         self._append(Exchange(spec=self.spec, request=request, response=response), response.tokens)
         return response
@@ -160,7 +180,7 @@ class Replay:
         if exchange is None:
             raise self._missing(request)
         if exchange.response is None:
-            raise CallFailed(exchange.error)
+            raise (PromptRefused if exchange.refused else CallFailed)(exchange.error)
         text = _quoting(exchange.response.text, exchange.request, request)
         return exchange.response.model_copy(update={"text": text})
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from agentforge.schema import (
@@ -53,6 +53,8 @@ class Answer:
 
     response: Response
     usage: Usage
+    limited: str = field(default="", compare=False)
+    """If the budget allowed only a shorter answer than was asked for: a sentence for the user."""
 
 
 @dataclass
@@ -92,9 +94,12 @@ class Ledger:
         self._used = _Sum()
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
+        self._answered = False
+        """Whether the run has an answer."""
         for call in store.calls(run):
             self._used.dollars += call.dollars or 0.0
             self._used.tokens += call.tokens_in + call.tokens_out
+            self._answered = self._answered or call.status == "answered"
 
     @property
     def dollars(self) -> float:
@@ -114,9 +119,9 @@ class Ledger:
 
         Raises:
             CallFailed: no usable answer came.
-            CannotAfford: the call could exceed the budget.
+            CannotAfford: the call could exceed the budget, or the model refuses all further prompts.
             OutageError: calls to this model cannot succeed now.
-            UnsupportedTargetError: the model refuses the prompts of this run.
+            UnsupportedTargetError: the model refused the prompts of this run from the first one on.
             UsageError, MachineError: calls to this model cannot succeed.
         """
         base = content_hash([self.run, attempt, role, model.spec, request.hash], length=32)
@@ -142,11 +147,15 @@ class Ledger:
                 tokens_out=tokens_out,
                 dollars=dollars,
             )
-            return self._make(model, request.model_copy(update={"max_tokens": tokens_out}), begun)
+            answer = self._make(model, request.model_copy(update={"max_tokens": tokens_out}), begun)
         finally:
             with self._lock:
                 self._used.under_way -= 1
                 self._lock.notify_all()
+        if tokens_out == request.max_tokens:
+            return answer
+        limit = f"the rest of the budget allowed {model.spec} an answer of {tokens_out} tokens"
+        return replace(answer, limited=f"{limit}, which was too short: raise --dollars or --tokens")
 
     def _make(self, model: LanguageModel, request: Request, begun: LLMCall) -> Answer:
         started = time.monotonic()
@@ -166,6 +175,7 @@ class Ledger:
             raise
         # after anything else, for example a kill, the call stays `begun`: its cost is unknown
         self._failures[model.endpoint] = self._refusals[model.endpoint] = 0
+        self._answered = True
         call = self._settle(
             begun, model, response.tokens, started, status="answered", response=response.model_dump_json()
         )
@@ -260,7 +270,8 @@ class Ledger:
             self._failures[model.endpoint] = 0
             self._refusals[model.endpoint] += 1
             if self._refusals[model.endpoint] >= FAILURES_IN_A_ROW:
-                raise UnsupportedTargetError(
+                kind = CannotAfford if self._answered else UnsupportedTargetError  # what was won is kept
+                raise kind(
                     f"{FAILURES_IN_A_ROW} prompts of this problem do not fit {model.spec}, or it declines "
                     f"them ({failure})"
                 ) from failure

@@ -7,7 +7,7 @@ import time
 from statistics import fmean
 from typing import TypedDict
 
-from agentforge.llm import CallFailed
+from agentforge.llm import CallFailed, NoUsableAnswer
 from agentforge.schema import (
     Attempt,
     AttemptReflected,
@@ -22,6 +22,8 @@ from agentforge.schema import (
     Usage,
 )
 
+NO_USE = "nothing usable was answered"
+
 
 def sentence(error: BaseException) -> str:
     """Type and first line of an exception; the type is left out if the message is for a person."""
@@ -30,6 +32,15 @@ def sentence(error: BaseException) -> str:
     if text and isinstance(error, CannotCode | CallFailed):
         return text
     return f"{name}: {text}" if text else name
+
+
+def why_not(agent: str, error: Exception) -> str:
+    """Error of an attempt whose planner or coder raised.
+
+    It begins with `agent` (`CODER_FAILED`, `PLANNER_FAILED`), so that the question is asked again, unless
+    another answer to it would not do either.
+    """
+    return f"{NO_USE if isinstance(error, NoUsableAnswer) else agent}: {sentence(error)}"
 
 
 def add_usage(before: Usage, *more: Usage, started: float) -> Usage:

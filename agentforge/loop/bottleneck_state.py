@@ -279,7 +279,8 @@ class BottleneckState:
 
     def _accepted(self) -> bool:
         """Whether a judge closed the bottleneck with an attempt that cannot be timed here, or that may be
-        faster than both baselines and than which none is clearly faster; unsteady times decide nothing."""
+        faster than both baselines and than which none is clearly faster; doubtful ones decide nothing."""
+        doubted = {name for name, e in self.evaluations.items() if e.evidence is Evidence.SUSPICIOUS}
         judged = ((a.id, self.evaluations.get(a.id)) for a in self.attempts)
         known = {name: self.best_baseline.interval(evaluation) for name, evaluation in judged if evaluation}
         waiting = {a.id for a in self.contenders(LAST_REMEASUREMENTS)}
@@ -290,7 +291,7 @@ class BottleneckState:
             and ((own := known.get(a.id)) is None or own.point > 1.0 or a.id in waiting)
             and (own is None or own.high * CLEARLY_FASTER > surely)
             for a in self.attempts
-            if a.status is AttemptStatus.DONE
+            if a.status is AttemptStatus.DONE and a.id not in doubted
         )
 
     def _success(self, prior: float, made: list[Attempt]) -> float:

@@ -85,10 +85,10 @@ class RunLog:
         return attempt
 
     def give_up(self, identifier: str | None) -> None:
-        """Turn the repair that an attempt's judge asks for into `abandon`: no planner takes it up, and
-        without a child the attempt would be chosen again in each round."""
+        """Turn what an attempt's judge asks for, a repair or a change, into `abandon`: no planner takes it
+        up, and without a further child the attempt would be chosen again in each round."""
         attempt = self.attempt(identifier or "")
-        if attempt is not None and attempt.critique is not None and attempt.critique.kind == "repair":
+        if attempt is not None and attempt.critique is not None and attempt.critique.kind != "accept":
             critique = attempt.critique.model_copy(update={"kind": "abandon"})
             self.put(attempt.model_copy(update={"critique": critique}))
 

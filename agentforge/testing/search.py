@@ -20,8 +20,8 @@ LARGE = 10_000
 """Nodes of a large tree."""
 
 MOST_GROWTH = 10
-"""Times as long as a choice in a tree with a quarter of the nodes may take: linear work takes 4 times as long,
-work for each pair of nodes 16 times, on every processor. `benchmarks/search/choosing.py` gives seconds."""
+"""Times as long as a choice in a tree with a quarter of the nodes may take: on every processor, linear work
+takes 4 times as long, work for each pair of nodes 16 times. `benchmarks/search/choosing.py` gives seconds."""
 
 
 def node(
@@ -242,7 +242,7 @@ class TreePolicyContract:
 
     @pytest.mark.timing
     @pytest.mark.parametrize("shape", sorted(SHAPES))
-    def test_its_work_grows_with_the_attempts_not_with_their_pairs(self, policy: TreePolicy, shape: str) -> None:
+    def test_its_work_grows_with_attempts_not_with_pairs(self, policy: TreePolicy, shape: str) -> None:
         small, large = (large_tree(SHAPES[shape], count) for count in (LARGE // 4, LARGE))
         pairs = [(_seconds(policy, small), _seconds(policy, large)) for _ in range(7)]
         assert min(taken for _, taken in pairs) < MOST_GROWTH * min(taken for taken, _ in pairs)

@@ -28,8 +28,8 @@ class Reply:
     text: str = ""
     fault: str = ""
     """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `detail`, `garbage`,
-    `error-event`, `bytes`, `failed` and `error` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`,
-    or `usage-` with a key of `ACCOUNTS`."""
+    `error-event`, `error-first`, `filter-report` (Chat), `bytes`, `failed` and `error` (Responses), a key of
+    `NO_STREAMS`, a value of `MALFORMED`, or `usage-` with a key of `ACCOUNTS`."""
     stop: str = "end"
     """`end`, `length` or `refusal`."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -45,6 +45,8 @@ class Reply:
     """Of the error body or event; with Anthropic's API in its `details`."""
     calls: tuple[tuple[str, str], ...] = ()
     """Tool calls: name, and arguments as JSON text; their ids are `call_0`, `call_1`, ..."""
+    raw: str = ""
+    """What a router forwards in the error body's metadata."""
     usage: bool = True
     """False leaves out the account, as some compatible servers do."""
 
@@ -175,7 +177,10 @@ class _Handler(BaseHTTPRequestHandler):
             status = int(reply.fault)
             kind = KINDS.get(status, "api_error")
             text = reply.message or f"injected {status}"
-            return self._error(status, _error_body(self.path, kind, text, reply.code), reply.headers)
+            said = _error_body(self.path, kind, text, reply.code)
+            if reply.raw:
+                said["error"]["metadata"] = {"raw": reply.raw, "provider_name": "somebody"}
+            return self._error(status, said, reply.headers)
         if reply.fault == "detail":
             return self._error(404, {"detail": reply.message}, {})
         if reply.fault == "no-schema" and any(
@@ -224,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.fault == "garbage" and half:
                 self.wfile.write(f"event: {event}\ndata: {{not json\n\n".encode())
                 return
-            if reply.fault == "error-event" and half:
+            if (reply.fault == "error-event" and half) or reply.fault == "error-first":
                 error = _error_body(self.path, "overloaded_error", reply.message or "Overloaded", reply.code)
                 self.wfile.write(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
                 return
@@ -479,6 +484,9 @@ class ChatWire(Wire):
 
         base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": self.body["model"]}
         yield chunk({"role": "assistant", "content": ""})
+        if reply.fault == "filter-report":
+            report = {"index": 0, "finish_reason": None, "content_filter_results": {}}
+            yield "", {**base, "choices": [report], "usage": None}
         if reply.stop == "refusal":
             yield chunk({"refusal": "I cannot help with that."})
         for piece in self.pieces(reply.thought):

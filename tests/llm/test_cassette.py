@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.llm import CallFailed, Message, Prices, Recorder, Replay, Request, Response
+from agentforge.llm import CallFailed, Message, Prices, PromptRefused, Recorder, Replay, Request, Response
 from agentforge.schema import UsageError
 
 from .test_ledger import Fake, said
@@ -153,3 +153,16 @@ def test_another_process_that_writes_is_waited_for(tmp_path: Path) -> None:
         assert writing.is_alive() and not path.read_bytes()
     writing.join()
     assert Replay(str(path)).complete(request("a")).text == "ok"
+
+
+def test_a_refusal_is_replayed_as_one(tmp_path: Path) -> None:
+    """The ledger counts it as no outage."""
+
+    def refusing(_: Request) -> Response:
+        raise PromptRefused("too long")
+
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(PromptRefused):
+        Recorder(Fake(refusing), path).complete(request("c"))
+    with pytest.raises(PromptRefused, match="too long"):
+        Replay(str(path)).complete(request("c"))

@@ -98,3 +98,13 @@ def test_a_silent_endpoint_is_paid_nothing(opened: Opener, server: LLMServer) ->
     with pytest.raises(CallFailed, match="had not begun to answer") as caught:
         opened(timeout_s=50.0, deadline_s=0.4).complete(ask())
     assert caught.value.tokens == Tokens()
+
+
+def test_an_endpoint_that_is_too_busy_to_begin_is_paid_nothing(opened: Opener, server: LLMServer) -> None:
+    server.then(
+        Reply("a few words", fault="error-first"), Reply("a few words", fault="error-first", message="Boom")
+    )
+    for _ in range(2):
+        with pytest.raises(CallFailed) as caught:
+            opened().complete(ask())
+        assert caught.value.tokens == Tokens()

@@ -192,6 +192,7 @@ def test_a_small_budget_limits_the_answer_and_can_make_a_call(store: Store) -> N
     ledger = Ledger(store, "run", Budget(dollars=0.05))
     first = ledger.ask(dear, request(prompt, 16384), role="coder", attempt="1")
     assert LEAST_TOKENS <= asked[0] < 16384
+    assert f"an answer of {asked[0]} tokens" in first.limited
     assert ledger.dollars == pytest.approx(first.usage.dollars)
     again = Ledger(store, "run", Budget(dollars=1.0)).ask(
         dear, request(prompt, 16384), role="coder", attempt="1"
@@ -247,3 +248,13 @@ def test_a_kill_forgets_nothing(store: Store) -> None:
     assert ledger.dollars == pytest.approx(0.0015 + in_doubt)
     ledger.ask(model, request("second"), role="coder")
     assert [c.status for c in store.calls("run")] == ["answered", "begun", "answered"]
+
+
+def test_refusals_after_an_answer_end_the_search_and_not_the_run(store: Store) -> None:
+    Ledger(store, "run").ask(Fake(lambda _: said()), request(), role="coder")
+    ledger = Ledger(store, "run")  # a later session knows of the answer
+    for number in range(5):
+        with pytest.raises(PromptRefused):
+            ledger.ask(failing(PromptRefused), request(str(number)), role="coder")
+    with pytest.raises(CannotAfford, match="6 prompts of this problem"):
+        ledger.ask(failing(PromptRefused), request(), role="judge")

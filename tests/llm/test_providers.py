@@ -490,7 +490,8 @@ def test_a_code_in_a_stream_means_what_it_means_as_a_status(
     server.then(Reply("a long enough answer " * 20, fault=fault, code=code, message="See the code"))
     with pytest.raises(kind, match=says) as caught:
         opened().complete(ask())
-    assert type(caught.value) is kind, "only what may be an outage counts as one"
+    refused = isinstance(caught.value, PromptRefused)
+    assert refused is (kind is PromptRefused), "only what may be an outage counts as one"
     if fault == "failed" and isinstance(caught.value, CallFailed):
         assert (caught.value.tokens.input, caught.value.tokens.output) == server.billed[0]
 
@@ -508,3 +509,33 @@ def test_a_character_in_two_pieces_is_one() -> None:
     for piece in ("fast \ud83d", "\ude80", " and half \ud83d"):
         heard.add(piece)
     assert heard.text == "fast 🚀 and half \ufffd"
+
+
+def test_what_a_router_forwards_is_read(opened: Opener, server: LLMServer, api: str) -> None:
+    """As OpenRouter wraps a provider's answer."""
+    if api != "chat":
+        pytest.skip("routers speak Chat Completions")
+    model = opened()
+    wrapped = json.dumps({"error": {"message": "response_format json_schema is not supported"}})
+    server.then(Reply(fault="400", message="Provider returned error", raw=wrapped), '{"n": 1}')
+    assert model.complete(ask(answer_schema=SCHEMA)).text == '{"n": 1}'
+    server.then(Reply(fault="400", message="Provider returned error", raw="context length exceeded"))
+    with pytest.raises(PromptRefused):
+        model.complete(ask())
+
+
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_a_filters_report_beside_the_answer_is_passed_over(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("the whole answer", fault="filter-report"))
+    assert opened().complete(ask()).text == "the whole answer"
+
+
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_an_endpoint_without_a_key_may_say_none(
+    opened: Opener, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AGENTFORGE_LLM_API_KEY")
+    server.then(Reply(fault="400", message="effort 'none' is nonexistent"))
+    with pytest.raises(UsageError, match="effort 'none' is nonexistent"):
+        opened().complete(ask())
+    assert server.seen[0].headers["authorization"] == "Bearer none"

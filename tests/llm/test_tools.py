@@ -53,6 +53,9 @@ def test_calls_arrive_in_a_stream_and_their_results_go_back(
         assert [block["type"] for block in said["content"]] == ["text", "tool_use", "tool_use"]
         assert said["content"][1]["input"] == json.loads(ARGUMENTS)
         assert [block["tool_use_id"] for block in told["content"]] == ["call_0", "call_1"]
+        marked = [[b for b in turn["content"] if "cache_control" in b] for turn in second["messages"]]
+        assert [len(blocks) for blocks in marked] == [0, 0, 1], "all until here is read from the cache"
+        assert first["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
     elif api == "responses":
         assert first["tools"][0]["name"] == "add"
         kinds = [item.get("type", item.get("role")) for item in second["input"]]

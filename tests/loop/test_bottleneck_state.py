@@ -382,3 +382,15 @@ def test_an_attempt_with_known_machine_code_has_the_reward_of_the_one_that_was_m
     assert (node.passed, node.reward) == (False, pytest.approx(0.6))
     other = twin.model_copy(update={"machine_code": "other"})
     assert replace(state, attempts=(first, second, other)).rewards["3"] == 0.0
+
+
+def test_an_accept_of_a_suspicious_attempt_closes_nothing() -> None:
+    state = bottleneck_state(measured(2.0), sol_s=1e-6)
+    accepted = Critique(kind="accept", closes=True)
+    attempts = tuple(a.model_copy(update={"critique": accepted}) for a in state.attempts)
+    closed = replace(state, attempts=attempts)
+    doubted = {
+        name: e.model_copy(update={"evidence": Evidence.SUSPICIOUS}) for name, e in state.evaluations.items()
+    }
+    assert "judge" in closed.closed(SETTINGS)
+    assert "judge" not in replace(closed, evaluations=doubted).closed(SETTINGS)

@@ -362,3 +362,14 @@ def test_a_run_that_is_gone_is_said_to_be(store: Store) -> None:
         run_log.event(Progress(text="lost"))
     with pytest.raises(UsageError, match="no run 'gone'"):
         run_log.keep(Priors(by_bottleneck={}))
+
+
+@pytest.mark.parametrize(
+    ("asks", "then"), [("repair", "abandon"), ("optimize", "abandon"), ("accept", "accept")]
+)
+def test_what_no_planner_takes_up_is_given_up(run_log: RunLog, asks: Any, then: str) -> None:
+    made = run_log.put(attempt(run_log, 1, critique=Critique(kind=asks)))
+    run_log.give_up(made.id)
+    given_up = run_log.attempt(made.id)
+    assert given_up is not None and given_up.critique is not None
+    assert given_up.critique.kind == then

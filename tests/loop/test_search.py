@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from agentforge.agents import NothingLeft
-from agentforge.llm import CallFailed
+from agentforge.agents import NothingLeft, call_failed
+from agentforge.llm import CallFailed, NoUsableAnswer
 from agentforge.schema import (
     AttemptStatus,
     Budget,
@@ -449,3 +449,12 @@ def test_a_profile_that_took_longer_than_the_minutes_leaves_all_of_them(
     bench.store.update_run("run", seconds_used=90.0)
     found = profile(bottleneck("a")).model_copy(update={"seconds": profiled_s})
     assert bench.search(found, {"a": [{"speed": 2.0}]}, clock=lambda: 0.0).attempts == attempts
+
+
+def test_answers_that_cannot_be_used_use_the_parents_change_up(bench: Bench) -> None:
+    """To ask the same again would end alike, so the next attempt builds on another one."""
+    script = {"a": [{"speed": 2.0}, *[NoUsableAnswer("3 answers did not do")] * 2, {"speed": 1.5}]}
+    bench.search(profile(bottleneck("a")), script, patience=9)
+    errors = [attempt.error for attempt in bench.store.attempts("run")]
+    assert errors[1] == "nothing usable was answered: 3 answers did not do"
+    assert not any(map(call_failed, bench.store.attempts("run")))

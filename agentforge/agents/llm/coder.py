@@ -20,6 +20,7 @@ from agentforge.schema import (
     CardKind,
     Evaluation,
     EvaluationStatus,
+    Evidence,
     Level,
     Plan,
     Solution,
@@ -44,7 +45,6 @@ from .role import Feedback, Objection, Role, sum_of
 from .tools import CoderTools
 from .yardstick import Yardstick, yardstick
 
-ENTRY = "model_new.py"
 MOST_REPLIES = 4
 """Most times that a model is shown what fails in its code before the code becomes an attempt."""
 
@@ -58,6 +58,7 @@ REPAIRABLE = frozenset(EvaluationStatus) - {
 
 _DONE = re.compile(r"\A\W*DONE\W*\Z")
 """An answer that hands in the code which a tool got last."""
+_BASE = "an EDIT applies to the files as you wrote them last"
 _WRITE = "coder/write.md.j2"
 _IMPROVE = "coder/improve.md.j2"
 _FREE = (_WRITE, _IMPROVE, "coder/repair_slower.md.j2")
@@ -80,11 +81,14 @@ class _Verdicts:
             self._found[solution.hash, level] = found
         return found
 
-    def rank(self, solution: Solution) -> tuple[bool, float]:
-        """Whether a solution passed the most thorough of its checks, and its speedup; 0 without a time."""
+    def rank(self, solution: Solution) -> tuple[bool, bool, float]:
+        """Whether a solution passed the most thorough of its checks, without suspicion, and its speedup; 0
+        without a time."""
         levels = (Level.QUICK, Level.SMOKE)
         found = next((e for level in levels if (e := self._found.get((solution.hash, level)))), None)
-        return found is not None and found.passed, self._speedup(found) or 0.0
+        if found is None:
+            return False, False, 0.0
+        return found.passed, found.evidence is not Evidence.SUSPICIOUS, self._speedup(found) or 0.0
 
 
 class LLMCoder:
@@ -163,14 +167,14 @@ class LLMCoder:
             )
             written.append(solution)
             if any(solution.hash == earlier.hash for earlier in failing):
-                raise Objection("this is the same code as before: change it")
+                raise Objection(f"this is the same code as before: change it ({_BASE})")
             for level in (Level.SMOKE, Level.QUICK) if task.check and len(failing) < MOST_REPLIES else ():
                 evaluation = task.check(solution, level) if task.check else None
                 if evaluation is not None and evaluation.status in REPAIRABLE:
                     failing.append(solution)
                     raise Feedback(_reply(solution, evaluation))
                 if level is Level.SMOKE and task.twin is not None and (why := task.twin(solution)):
-                    raise Objection(f"{why}: change what the processor does")
+                    raise Objection(f"{why}: change what the processor does ({_BASE})")
             return solution
 
         system = (
@@ -188,6 +192,7 @@ class LLMCoder:
                 feedback=MOST_REPLIES,
                 tools=tools.specs,
                 run_tool=tools,
+                newest=lambda: _as_written(written[-1]) if written else "",
             )
         except (CallFailed, CannotAfford) as failure:
             if not written:
@@ -211,13 +216,14 @@ class LLMCoder:
             files = sources(text, base)
         except Unreadable as problem_:
             raise Objection(str(problem_)) from problem_
-        _check(files, plan.language)
+        spec = _spec(plan.language, base)
+        _check(files, spec)
         files = _with_vector_math(files) if plan.language == "cpp" else files
         solution = Solution(
             name=f"{plan.strategy}-{definition.op_type}",
             definition=definition.hash,
             author=author or self._role.model.model,
-            spec=BuildSpec(language=plan.language),
+            spec=spec,
             sources=files,
             description=f"{plan.strategy}: {plan.diagnosis}",
             parameters=plan.parameters,
@@ -233,12 +239,24 @@ class LLMCoder:
         return solution
 
 
-def _check(files: tuple[SourceFile, ...], language: str) -> None:
+def _as_written(solution: Solution) -> str:
+    """The files, for a conversation whose earlier turns are left out."""
+    files = (f"FILE: {file.path}\n```\n{file.content.rstrip()}\n```" for file in shown_files(solution))
+    return "\n\n".join(("The files as you wrote them last:", *files))
+
+
+def _spec(language: str, base: Solution | None) -> BuildSpec:
+    """How it is built and entered: as `base`, whose files it keeps, in the same language."""
+    return base.spec if base is not None and base.spec.language == language else BuildSpec(language=language)
+
+
+def _check(files: tuple[SourceFile, ...], spec: BuildSpec) -> None:
     """Check what needs no compiler."""
     by_path = {file.path: file.content for file in files}
-    if "class ModelNew" not in by_path.get(ENTRY, ""):
-        raise Objection(f"{ENTRY} with `class ModelNew` is missing")
-    kernel_file = language_info(language).kernel_file
+    entry, name = spec.entry_point.split("::")
+    if f"class {name}" not in by_path.get(entry, ""):
+        raise Objection(f"{entry} with `class {name}` is missing")
+    kernel_file = language_info(spec.language).kernel_file
     if not any(path.endswith(PurePosixPath(kernel_file).suffix) for path in by_path):
         raise Objection(f"the kernels' file is missing: write it as `FILE: {kernel_file}`")
 

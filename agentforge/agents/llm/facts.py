@@ -9,7 +9,15 @@ from typing import Any
 
 from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.facts import measured_metrics
-from agentforge.schema import Citation, Classification, Diagnostic, Evaluation, ReasonCode, Solution
+from agentforge.schema import (
+    Citation,
+    Classification,
+    Diagnostic,
+    Evaluation,
+    Evidence,
+    ReasonCode,
+    Solution,
+)
 
 from .history import number_of
 from .schemas import Cited
@@ -103,11 +111,20 @@ def compile_errors(evaluation: Evaluation) -> list[Diagnostic]:
 def of_verdict(solution: Solution, evaluation: Evaluation | None) -> dict[str, Any]:
     """What the coder's prompts show of a verdict: status, reasons, errors with their source lines, values."""
     if evaluation is None:
-        return {"status": "", "reasons": (), "diagnostics": (), "mismatch": (), "facts": (), "log": ""}
+        return {
+            "status": "",
+            "reasons": (),
+            "suspicious": False,
+            "diagnostics": (),
+            "mismatch": (),
+            "facts": (),
+            "log": "",
+        }
     errors = compile_errors(evaluation)
     return {
         "status": evaluation.status.value,
         "reasons": evaluation.reasons[:4],
+        "suspicious": evaluation.evidence is Evidence.SUSPICIOUS,
         "diagnostics": [(d, _line(solution, d)) for d in errors],
         "mismatch": mismatch(evaluation),
         "facts": prompt_lines(of_evaluation(evaluation)),

@@ -18,6 +18,7 @@ from agentforge.llm import (
     LanguageModel,
     Ledger,
     Message,
+    NoUsableAnswer,
     OutOfTime,
     Request,
     Response,
@@ -76,6 +77,7 @@ class Role:
         feedback: int = 0,
         tools: tuple[ToolSpec, ...] = (),
         run_tool: Callable[[ToolCall], str] = lambda call: "there are no tools: answer now",
+        newest: Callable[[], str] = lambda: "",
     ) -> tuple[T, Usage]:
         """Ask until `take` accepts an answer. Returns what `take` returned and the usage of all calls.
 
@@ -86,9 +88,11 @@ class Role:
             feedback: most answers that `take` may reply to with `Feedback`; they do not count as sent back.
             tools: that the model may call, `llm.tool_calls` times in all.
             run_tool: gives the result of a call.
+            newest: what the answers came to so far; a conversation that is cut begins with it.
 
         Raises:
-            CallFailed: no usable answer came.
+            NoUsableAnswer: all answers were sent back, or the prompt was refused.
+            CallFailed: no answer came.
             CannotAfford: the budget does not allow the call, or the run's limit of time ended it.
         """
         most = self.settings.max_tokens
@@ -103,7 +107,7 @@ class Role:
             deadline=self.ledger.deadline,
         )
         usage, sent_back, replies, called = Usage(), 0, 0, 0
-        last = ""
+        last = limited = ""
         while sent_back <= SENT_BACK and replies <= feedback:
             try:
                 answer = self._answer(request, attempt)
@@ -122,8 +126,8 @@ class Role:
                     )
                 if called > self.settings.tool_calls:
                     sent_back, last = sent_back + 1, "it calls tools and does not answer"
-                shorter = first.with_results(answer.response, tuple(results))
                 longer = request.with_results(answer.response, tuple(results))
+                shorter = _begun(first, newest()).with_results(answer.response, tuple(results))
                 request = _fitting(longer, shorter)
                 continue
             try:
@@ -136,11 +140,17 @@ class Role:
                     sent_back += 1
                     reply = render("shared/again.md.j2", role=self.name, objection=last)
                 said = answer.response.text, reply
-                request = _fitting(request.then(*said), first.then(*said))
+                request = _fitting(request.then(*said), _begun(first, newest()).then(*said))
+                limited = answer.limited if answer.response.stop == "length" else ""
                 if answer.response.stop == "length":
                     request = request.model_copy(update={"max_tokens": most})
                     last += _CUT
-        raise CallFailed(f"{self.model.spec}: {sent_back + replies} answers did not do: {last}", usage=usage)
+        if limited:
+            ended = CannotAfford(limited)
+            ended.usage = usage
+            raise ended
+        answers = f"{self.model.spec}: {sent_back + replies} answers did not do"
+        raise NoUsableAnswer(f"{answers}: {last}", usage=usage)
 
     def _answer(self, request: Request, attempt: str) -> Answer:
         """Ask once, unless the time is over."""
@@ -152,6 +162,13 @@ class Role:
             ended = CannotAfford(str(failure))
             ended.usage = failure.usage
             raise ended from failure
+
+
+def _begun(first: Request, newest: str) -> Request:
+    """The first request, with what later ones came to."""
+    asked = first.messages[0]
+    text = f"{asked.text}\n\n{newest}" if newest else asked.text
+    return first.model_copy(update={"messages": (asked.model_copy(update={"text": text}),)})
 
 
 def _fitting(longer: Request, shorter: Request) -> Request:

@@ -11,7 +11,15 @@ from typing import Any
 
 from agentforge.agents._base import Task
 from agentforge.llm import ToolCall, ToolSpec
-from agentforge.schema import Evaluation, EvaluationStatus, Level, Solution, Strategy, StrategyRecord
+from agentforge.schema import (
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Level,
+    Solution,
+    Strategy,
+    StrategyRecord,
+)
 
 from . import facts
 from .history import told_findings
@@ -159,6 +167,8 @@ class CoderTools:
         if performance.sol_s:
             lines.append(f"speed of light: {performance.sol_s * 1e6:.4g} us")
         lines += [f"- {finding}" for finding in told_findings(evaluation)[:_MOST_FINDINGS]]
+        if evaluation.evidence is Evidence.SUSPICIOUS:
+            lines.append(f"it will not be kept, because it is suspicious: {'; '.join(evaluation.reasons)}")
         return "\n".join(lines) + _errors(evaluation)
 
     def _disassembly(self, arguments: dict[str, Any]) -> str:

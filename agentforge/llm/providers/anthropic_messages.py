@@ -30,7 +30,8 @@ _STOPS: dict[str | None, StopReason] = {
     "refusal": "refusal",
 }
 _BREAKPOINTS = 4
-"""Most cache breakpoints that the API accepts."""
+"""Most cache breakpoints that the API accepts; one is that of the last turn."""
+_CACHED = {"type": "ephemeral"}
 
 
 class AnthropicMessages(EndpointModel):
@@ -43,7 +44,7 @@ class AnthropicMessages(EndpointModel):
     def __init__(self, target: str, settings: LLMSettings) -> None:
         where = parse_target(target)
         variable = ENDPOINT_KEY if where.url else "ANTHROPIC_API_KEY"
-        key = (find_key(variable) or "none") if where.url else require_key("Anthropic", variable)
+        key = find_key(variable) if where.url else require_key("Anthropic", variable)
         sdk = require("anthropic", MINIMUM)  # after the key, which is checked at once
         name = where.url or os.environ.get("ANTHROPIC_BASE_URL", "").strip() or "Anthropic"
         endpoint = Endpoint(sdk, name, where.model, variable, key)
@@ -83,9 +84,9 @@ class AnthropicMessages(EndpointModel):
             "messages": [{"role": m.role, "content": self._content(request, n)} for n, m in turns],
         }
         if request.system:
-            parts = [{"type": "text", "text": part} for part in request.system]
-            for part in parts[-_BREAKPOINTS:]:
-                part["cache_control"] = {"type": "ephemeral"}  # type: ignore[assignment]
+            parts: list[dict[str, Any]] = [{"type": "text", "text": part} for part in request.system]
+            for part in parts[-(_BREAKPOINTS - 1) :]:
+                part["cache_control"] = _CACHED
             arguments["system"] = parts
         if request.tools:
             arguments["tools"] = [
@@ -102,12 +103,15 @@ class AnthropicMessages(EndpointModel):
         return arguments
 
     def _content(self, request: Request, turn: int) -> str | list[dict[str, Any]]:
-        """A turn in the API's words: text, or blocks if it has calls or results."""
+        """A turn in the API's words: text, or blocks. With tools, the next request repeats all until here, so
+        the last turn ends what may be cached."""
         message = request.messages[turn]
-        if not (message.calls or message.results):
+        last = bool(request.tools) and turn == len(request.messages) - 1
+        if not (message.calls or message.results or last):
             return message.text
         blocks = _blocks(message)
-        return blocks if self.refuses("reasoning") else put_back(request, turn, blocks)
+        blocks = blocks if self.refuses("reasoning") else put_back(request, turn, blocks)
+        return [*blocks[:-1], {**blocks[-1], "cache_control": _CACHED}] if last else blocks
 
 
 def _hear(delta: Any, heard: Heard) -> None:

@@ -18,7 +18,7 @@ from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
 from .concurrency import limit_for
-from .failures import RATE_LIMITED, ArgumentRefused, Endpoint
+from .failures import RATE_LIMITED, ArgumentRefused, Endpoint, TooBusy
 
 T = TypeVar("T")
 
@@ -99,7 +99,8 @@ class EndpointModel:
                 with self.translated():
                     return await self.stream(request, heard)
         except CallFailed as failure:
-            if heard.began and (failure.tokens == Tokens() or not failure.tokens.known):
+            unbilled = isinstance(failure, TooBusy | PromptRefused) and not heard.billed
+            if heard.began and not unbilled and (failure.tokens == Tokens() or not failure.tokens.known):
                 failure.tokens = at_most(request, heard.billed)
             raise
         except TimeoutError as error:
@@ -140,7 +141,7 @@ class EndpointModel:
         """Arguments for the clients of both SDKs."""
         client = self._at.sdk.DefaultAsyncHttpxClient(event_hooks={"response": [self._watch]})
         return {
-            "api_key": self._at.key,
+            "api_key": self._at.key or "none",  # most local servers need no key, but the SDKs require one
             "timeout": self._settings.timeout_s,
             "max_retries": self._settings.retries,
             "http_client": client,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,14 @@ _TOO_LONG = (
     "context size",
     "context window",
 )
+
+
+_BUSY = ("overloaded", "rate_limit", "rate limit", "too many requests", "429")
+"""What an error event says before anything was computed."""
+
+
+class TooBusy(CallFailed):
+    """The endpoint had no room for the call. If it sent nothing before it said so, nothing is billed."""
 
 
 class ArgumentRefused(Exception):
@@ -178,7 +187,8 @@ class Endpoint:
             return self._failure(402, said)
         if _too_long(text) or any(sign in text for sign in _DECLINED):
             return self._failure(400, said)
-        return CallFailed(f"{self.name}: {self.clean(said)}")
+        kind = TooBusy if any(sign in text for sign in _BUSY) else CallFailed
+        return kind(f"{self.name}: {self.clean(said)}")
 
     def clean(self, what: object) -> str:
         """One line without the key, at most 300 characters."""
@@ -193,10 +203,24 @@ def _said(error: Any) -> str:
     if isinstance(inner, dict):
         details = inner.get("details")
         code = details.get("error_code") if isinstance(details, dict) else None
-        parts = (inner.get("type"), inner.get("code"), code, inner.get("message") or inner.get("detail"))
+        message = inner.get("message") or inner.get("detail")
+        parts = (inner.get("type"), inner.get("code"), code, message, _forwarded(inner.get("metadata")))
         if any(parts):
             return ": ".join(dict.fromkeys(str(p) for p in parts if p))
     return str(getattr(error, "message", error))
+
+
+def _forwarded(metadata: Any) -> str:
+    """What the provider behind a router said (OpenRouter): its message, or its whole answer."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str):
+        return ""
+    with suppress(ValueError, RecursionError):
+        body = json.loads(raw)
+        inner = body.get("error", body) if isinstance(body, dict) else None
+        if isinstance(inner, dict) and isinstance(inner.get("message"), str):
+            return inner["message"]
+    return raw
 
 
 def _refused_argument(text: str) -> str:

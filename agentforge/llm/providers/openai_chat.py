@@ -26,8 +26,7 @@ class OpenAIChat(EndpointModel):
 
     def __init__(self, where: ModelSpec, settings: LLMSettings) -> None:
         sdk = require("openai", OPENAI_MINIMUM)
-        key = find_key(ENDPOINT_KEY) or "none"  # most local servers need no key, but the SDK requires one
-        endpoint = Endpoint(sdk, where.url or "", where.model, ENDPOINT_KEY, key)
+        endpoint = Endpoint(sdk, where.url or "", where.model, ENDPOINT_KEY, find_key(ENDPOINT_KEY))
         super().__init__(f"openai:{where.model}@{where.url}", endpoint, settings)
         self._client = sdk.AsyncOpenAI(base_url=where.url, **self.client_options())
 
@@ -41,6 +40,8 @@ class OpenAIChat(EndpointModel):
                 model, usage = chunk.model or model, chunk.usage or usage
                 for choice in chunk.choices or ():
                     reason = choice.finish_reason or reason
+                    if choice.delta is None and "content_filter_results" in (choice.model_extra or ()):
+                        continue  # Azure's filter reports beside the answer
                     refused = refused or bool(choice.delta.refusal)
                     if choice.delta.content:
                         heard.add(choice.delta.content)

@@ -18,6 +18,7 @@ from agentforge.schema import (
     AttemptEvaluated,
     Evaluation,
     EvaluationStatus,
+    Evidence,
     Level,
     Plan,
     Solution,
@@ -110,3 +111,17 @@ def test_the_cost_of_all_drafts_counts_if_none_is_written(store: Store) -> None:
     with pytest.raises(CallFailed) as caught:
         coder.code(own, Plan(strategy="rows", language="python"), None)
     assert (caught.value.usage.tokens_in, caught.value.usage.tokens_out) == (600, 6)
+
+
+def test_a_suspicious_draft_loses_though_it_is_faster(store: Store) -> None:
+    """It could never be kept."""
+
+    def check(solution: Solution, level: Level) -> Evaluation | None:
+        honest = "PASSED" in solution.source("model_new.py")
+        made = make_evaluation(make_task(), EvaluationStatus.PASSED, speedup=2.0 if honest else 9.0)
+        return made if honest else made.model_copy(update={"evidence": Evidence.SUSPICIOUS})
+
+    coder = LLMCoder(Role("coder", ByDraft(), Ledger(store, "run"), LLMSettings()))
+    asked = Task(bottleneck(), HARDWARE, CONTEXT, (), ("python",), (), "run/0001", drafts=2, check=check)
+    made = coder.code(asked, Plan(strategy="rows", language="python"), None)
+    assert "PASSED" in made.solution.source("model_new.py")

@@ -14,7 +14,7 @@ import pytest
 
 from agentforge.agents import CODER_FAILED, PLANNER_FAILED, Aim, NothingLeft, Past, Task
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
-from agentforge.agents.llm.history import closed_strategies, fingerprint
+from agentforge.agents.llm.history import Shown, best_verified, closed_strategies, fingerprint
 from agentforge.agents.llm.prompts import example, render
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
@@ -22,6 +22,7 @@ from agentforge.llm import CallFailed, Ledger, Response, Tokens, ToolCall
 from agentforge.schema import (
     Bound,
     Budget,
+    BuildSpec,
     Citation,
     Classification,
     Correctness,
@@ -38,6 +39,7 @@ from agentforge.schema import (
     ReasonCode,
     ResourceUsage,
     Solution,
+    SourceFile,
     Strategy,
     StrategyRecord,
 )
@@ -990,3 +992,66 @@ def test_a_limit_for_one_role_leaves_those_of_others(model: Scripted, store: Sto
     model.answers.append(plan_answer())
     LLMPlanner(Role("planner", model, Ledger(store, "run"), settings)).plan(task(), None)
     assert [request.max_tokens for request in model.asked] == [8192]
+
+
+def suspicious(speed: float = 2.0, **changes: Any) -> Evaluation:
+    reasons = ("it lowers the precision of products",)
+    return evaluation(speed=speed, evidence=Evidence.SUSPICIOUS, reasons=reasons, **changes)
+
+
+def test_a_suspicious_attempt_at_the_speed_of_light_goes_to_the_judge(
+    judge: LLMJudge, coder: LLMCoder, model: Scripted
+) -> None:
+    """It cannot be kept as it is, so its region is not done."""
+    wrote = solution(coder, model)
+    model.answers.append(optimize(("latency_s", 1e-4)))
+    critique = judge.judge(task(), PLAN, wrote, suspicious(speed=20.0))
+    assert (critique.kind, critique.closes) == ("optimize", False)
+    assert "it lowers the precision of products" in model.prompt
+
+
+def test_the_coder_is_told_why_its_parent_is_not_kept(coder: LLMCoder, model: Scripted) -> None:
+    parent = failed(
+        1, evaluation=suspicious(), solution=solution(coder, model), critique=Critique(kind="optimize")
+    )
+    model.answers.append(RIGHT_AND_FAST.replace("sum", "total") + MODEL)
+    coder.code(task(parent), PLAN, parent)
+    assert "It is not kept, because it is suspicious: it lowers the precision" in model.prompt
+
+
+def test_a_child_is_built_and_entered_as_its_parent(coder: LLMCoder, model: Scripted) -> None:
+    wrote = solution(coder, model)
+    spec = BuildSpec(language="cpp", entry_point="softmax.py::Fast", flags=("-fno-fast-math",))
+    sources = [
+        SourceFile(path="softmax.py", content=file.content.replace("ModelNew", "Fast"))
+        if file.path == "model_new.py"
+        else file
+        for file in wrote.sources
+    ]
+    theirs = wrote.model_copy(update={"spec": spec, "sources": tuple(sources)})
+    parent = failed(1, evaluation=evaluation(), solution=theirs, critique=Critique(kind="optimize"))
+    line = "        float sum = 0;\n"
+    model.answers.append(f"EDIT: kernel.cpp\n<<<<<<< SEARCH\n{line}=======\n        float sum = 0.0f;\n>>>>>>> REPLACE")
+    made = coder.code(task(parent), PLAN, parent).solution
+    assert made.spec == spec
+    assert {file.path for file in made.sources} == {file.path for file in theirs.sources}
+
+
+def test_what_is_kept_is_what_beats_eager(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    """Also if torch.compile is faster still."""
+    wrote = solution(coder, model)
+
+    def kept(eager: float, compiled: float) -> Shown | None:
+        speeds = {
+            n: nouns.performance(s, 0.01).speedup["eager"]
+            for n, s in (("eager", eager), ("compile", compiled))
+        }
+        baselines = {"eager": 2e-3, "compile": 2e-3 * compiled / eager}
+        measured = nouns.performance(baseline_s=baselines, speedup=speeds)
+        past = evaluation(evidence=Evidence.VERIFIED, performance=measured)
+        return best_verified(task(failed(1, evaluation=past, solution=wrote)))
+
+    assert kept(0.9, 2.0) is None
+    shown = kept(1.3, 0.9)
+    assert shown is not None
+    assert shown.speedup == pytest.approx(0.9)

@@ -14,9 +14,10 @@ from agentforge.agents import Task
 from agentforge.agents.llm.role import MOST_CHARACTERS, Role
 from agentforge.agents.llm.tools import CoderTools
 from agentforge.config import LLMSettings
-from agentforge.llm import Ledger, Response, ToolCall, ToolSpec
+from agentforge.llm import CannotAfford, Ledger, NoUsableAnswer, Response, Tokens, ToolCall, ToolSpec
 from agentforge.llm._base import SIGNED
 from agentforge.schema import (
+    Budget,
     Correctness,
     Evaluation,
     EvaluationStatus,
@@ -208,3 +209,37 @@ def test_a_conversation_that_becomes_too_long_loses_signed_reasoning_before_its_
         role.ask((), "write", lambda response, again: response.text, attempt="", tools=(tool,))
     asked = [[len(m.reasoning) > 0 for m in request.messages[1::2]] for request in model.asked]
     assert asked == [[], [True], [False, False], [False, False, True], [True]]
+
+
+def test_a_conversation_that_is_cut_begins_with_the_newest_files(tmp_path: Path) -> None:
+    call = ToolCall(id="call_0", name="check", arguments="{}")
+    long = "x" * (MOST_CHARACTERS // 2)
+    model = Scripted(*[Response(text=long, model="scripted-1", calls=(call,))] * 3, "done")
+    tool = ToolSpec(name="check", description="", parameters={})
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run())
+        role = Role("coder", model, Ledger(store, "run"), LLMSettings())
+        role.ask(
+            (),
+            "write",
+            lambda response, again: response.text,
+            attempt="",
+            tools=(tool,),
+            newest=lambda: "the files",
+        )
+    begun = [request.messages[0].text for request in model.asked]
+    assert begun[:2] == ["write"] * 2
+    assert "write\n\nthe files" in begun
+
+
+def test_an_answer_that_the_budget_cut_ends_the_search_and_blames_no_setting(tmp_path: Path) -> None:
+    cut = Response(text="a", model="scripted-1", stop="length", tokens=Tokens(input=10, output=1))
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run())
+        for budget, error, says in (
+            (Budget(tokens=5000), CannotAfford, "which was too short: raise --dollars or --tokens"),
+            (Budget(), NoUsableAnswer, "llm.max_tokens"),
+        ):
+            role = Role("coder", Scripted(*[cut] * 3), Ledger(store, "run", budget), LLMSettings())
+            with pytest.raises(error, match=says):
+                role.ask((), says, lambda response, again: response.text, attempt="")
