@@ -9,6 +9,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -84,6 +85,25 @@ def test_torch_compile_is_made_for_each_of_several_workloads(monkeypatch: pytest
 def test_a_module_of_torchs_own_class_is_compiled(mode: str) -> None:
     model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(), torch.rand(2, 8)
     expected, frames = model(x), torch._dynamo.utils.counters["frames"]
+    before = frames["ok"]
+    baseline.compile_model(model, mode)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), expected)
+    assert frames["ok"] == before + 1
+
+
+@pytest.mark.parametrize("mode", ["compile", "compile+freezing", "compile+contiguous"])
+def test_a_forward_that_is_no_method_is_compiled(mode: str) -> None:
+    """As accelerate's hooks set it."""
+
+    class Layer(torch.nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input)
+
+    torch._dynamo.reset()
+    model, x = Layer(8, 8).eval(), torch.rand(2, 8)
+    expected, frames = model(x), torch._dynamo.utils.counters["frames"]
+    model.forward = partial(type(model).forward, model)  # type: ignore[method-assign]
     before = frames["ok"]
     baseline.compile_model(model, mode)
     with torch.no_grad():

@@ -42,12 +42,13 @@ def _whole(module: Any) -> Callable[..., Any]:
     """A call of the module, as torch.compile compiles it.
 
     `module.compile()` compiles nothing of torch's own modules, such as nn.Sequential: Dynamo compiles no
-    frame of theirs that is not called by another one.
+    frame of theirs that is not called by another one. Its rules are for methods alone: a forward that was set
+    on the instance, such as a partial function of accelerate's hooks, need not be one.
     """
     from torch._dynamo import trace_rules
 
     call: Callable[..., Any] = module._call_impl
-    if not trace_rules.check(module.forward):
+    if not isinstance(module.forward, MethodType) or not trace_rules.check(module.forward):
         return call
 
     def run(*args: Any, **kwargs: Any) -> Any:
