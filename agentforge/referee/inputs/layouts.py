@@ -58,7 +58,10 @@ def _channels_last(tensor: torch.Tensor) -> torch.Tensor | None:
     """The same values, with the second dimension stored as the innermost one."""
     if tensor.dim() < 3 or tensor.numel() < 2:
         return None
-    return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
+    turned = tensor.movedim(1, -1)
+    # contiguous() would return one channel as it is, though its strides tell torch that it is channels-last
+    made = torch.empty_like(turned, memory_format=torch.contiguous_format)
+    return made.copy_(turned).movedim(-1, 1)
 
 
 def _first_rows(rows: int, of: int) -> Change:

@@ -25,8 +25,9 @@ class Layout(NamedTuple):
         return cls(tuple(entry["shape"]), tuple(entry["strides"]), dtype, entry["device"])
 
     def holds(self, tensor: Any) -> bool:
-        """True if `tensor` is a plain dense tensor with this layout; strides of size-1 dimensions are
-        ignored.
+        """True if `tensor` is a plain dense tensor with this layout.
+
+        Strides of size-1 dimensions are ignored, unless torch takes only one of both for channels-last.
         """
         # torch.export traces with tensors of its own.
         traced = torch.compiler.is_compiling()
@@ -38,7 +39,12 @@ class Layout(NamedTuple):
             return False
         if not traced and (tensor.is_conj() or tensor.is_neg()):  # the memory has other values
             return False
-        return same_strides(self.shape, tensor.stride(), self.strides)
+        strides = tensor.stride()
+        if not same_strides(self.shape, strides, self.strides):
+            return False
+        return strides == self.strides or channels_last(self.shape, strides) == channels_last(
+            self.shape, self.strides
+        )
 
     def _has_shape(self, tensor: Any) -> bool:
         if not torch.compiler.is_compiling():
@@ -54,3 +60,22 @@ def same_strides(shape: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bo
     if tuple(a) == tuple(b) or 0 in shape:
         return True
     return all(size == 1 or i == j for size, i, j in zip(shape, a, b, strict=True))
+
+
+def channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """True if torch's operators give channels-last results for a tensor of at least three dimensions.
+
+    The rule is that of `Tensor.suggest_memory_format`, which strides of size-1 dimensions decide, too. One
+    dimension is convolved as two, of which the first has size 1.
+    """
+    if len(shape) == 3:
+        (n, c, columns), (*outer, last) = shape, strides
+        shape, strides = (n, c, 1, columns), (*outer, columns * last, last)
+    if len(shape) not in (4, 5) or 0 in shape or strides[1] == 0:
+        return False
+    least = 0
+    for place in (1, *range(len(shape) - 1, 1, -1), 0):
+        if strides[place] < least or (place == 0 and least == strides[1]):
+            return False
+        least = strides[place] * shape[place]
+    return True

@@ -6,6 +6,7 @@ import math
 import mmap
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +68,15 @@ def test_every_dimension_between_the_first_and_the_last_has_a_gap() -> None:
     assert torch.equal(changed, tensor)
     assert changed.stride() == (6 * 7 * 5, 7 * 5, 5, 1)
     assert spaced(tensor_of([20, 5])) is None
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_one_channel_is_stored_channels_last_too(channels: int) -> None:
+    tensor = tensor_of([2, channels, 4, 5])
+    changed = SAME_SIZES["channels last"](tensor)
+    assert changed is not None
+    assert torch.equal(changed, tensor)
+    assert changed.stride() == (20 * channels, 1, 5 * channels, channels)
 
 
 def test_rows_that_places_lie_beyond_are_not_cut_off() -> None:
