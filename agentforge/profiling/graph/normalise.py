@@ -2,6 +2,7 @@
 
 - Slices of a `split` become slices of its input.
 - Operators without effect (eval dropout, `contiguous` of a contiguous tensor) are removed.
+- The transposed output of attention gets a `contiguous`.
 - In-place operators become out-of-place if the write has no other observer.
 - Each view gets exactly one user, so that a region can own its views.
 """
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .operators import Kind, argument, is_in_place, kind_of, op_name, run_fake, storages, value_of
+from .operators import Kind, argument, is_in_place, kind_of, mutated, op_name, run_fake, storages, value_of
 
 _SPLITS = {"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"}
 
@@ -27,6 +28,7 @@ def normalise(module: GraphModule) -> None:
     _unpack_splits(graph)
     _drop_identities(graph)
     _out_of_place(graph)
+    _settle_attention(graph)
     _one_user_per_view(graph)
     graph.eliminate_dead_code()
     graph.lint()
@@ -161,6 +163,42 @@ def _drop_identities(graph: Graph) -> None:
         if dropped or (kind_of(node) is Kind.VIEW and _same_layout(node, node.args[0])):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+
+
+def _settle_attention(graph: Graph) -> None:
+    """Copy an attention's transposed output wherever it does not lie as it was captured.
+
+    The backends of `scaled_dot_product_attention` give several layouts, and the user chooses among them. An
+    export leaves `contiguous` out if its input is contiguous with the backend that it sees.
+    """
+    for node in list(graph.nodes):
+        source = node.args[0] if op_name(node) in ("transpose", "permute") and node.args else None
+        if not isinstance(source, Node) or kind_of(source) is not Kind.ATTENTION or _is_written(source):
+            continue
+        value = value_of(node)
+        if value is None or not value.is_contiguous():
+            continue
+        with graph.inserting_after(node):
+            settled = graph.create_node(
+                "call_function", torch.ops.aten.contiguous.default, (node,), name=f"{node.name}_settled"
+            )
+        settled.meta = dict(node.meta)
+        node.replace_all_uses_with(settled, delete_user_cb=lambda user, made=settled: user is not made)
+
+
+def _is_written(node: Node) -> bool:
+    """Whether an operator writes to a value in place, or to a view of it."""
+    return any(
+        node in mutated(user) or (kind_of(user) is Kind.VIEW and _is_written(user)) for user in node.users
+    )
+
+
+def settles_layout(node: Node) -> bool:
+    """True for a `contiguous` of `_settle_attention`."""
+    if node.target is not torch.ops.aten.contiguous.default or kind_of(node) is not Kind.VIEW:
+        return False
+    source: Any = node.args[0]
+    return bool(source.all_input_nodes) and kind_of(source.all_input_nodes[0]) is Kind.ATTENTION
 
 
 def _same_layout(node: Node, source: Node) -> bool:

@@ -18,7 +18,7 @@ from torch.fx import Graph, Node
 from .attention import join_attention
 from .chains import source_of
 from .experts import join_experts
-from .normalise import is_functional
+from .normalise import is_functional, settles_layout
 from .operators import (
     CONCATENATIONS,
     LOSSES,
@@ -70,12 +70,14 @@ class _Partition:
 def partition(graph: Graph) -> tuple[Region, ...]:
     """Partition a normalised graph into disjoint regions that cover every computing operator.
 
-    Views between or before a region's operators belong to it; other views belong to no region.
+    Views between or before a region's operators belong to it; other views belong to no region, nor does a
+    `contiguous` that settles the layout of a region's input.
 
     Returns:
         Regions in topological order of their last node.
     """
-    fixed = _touched_by_writes(graph) | {n for n in graph.nodes if _takes_a_number(n)}
+    fixed = _touched_by_writes(graph)
+    fixed |= {n for n in graph.nodes if _takes_a_number(n) or settles_layout(n)}
     state = _Partition({n: i for i, n in enumerate(graph.nodes)}, fixed)
     for node in graph.nodes:
         state.visited = state.order[node]

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 
 from agentforge.profiling.graph.capture import Example, capture_examples
@@ -391,6 +393,56 @@ def test_a_lazy_conjugate_is_no_identity():
     (unit,) = capture_units(Conjugates().eval(), (z,), {}).units
     for got, wanted in zip(unit.graph_module(z), Conjugates()(z), strict=True):
         assert torch.equal(got, wanted)
+
+
+class Attends(nn.Module):
+    """As nanoGPT's attention, with a gate in place of the projection if it is gated."""
+
+    def __init__(self, gated):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.gated = gated
+
+    def forward(self, x):
+        batch, tokens, dim = x.shape
+        q, k, v = (t.view(batch, tokens, 2, 8).transpose(1, 2) for t in self.qkv(x).split(dim, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y.transpose(1, 2).contiguous().view(batch, tokens, dim)
+        return torch.sigmoid(x) * y if self.gated else self.proj(y)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_another_backend_of_attention_may_be_chosen(gated):
+    model, x = Attends(gated).eval(), torch.randn(2, 4, 16)
+    (unit,) = capture_units(model, (x,), {}).units
+    inputs = {n for region in partition(unit.graph_module.graph) for n in region.inputs}
+    captured = {n.name: n.meta["val"].stride() for n in inputs}
+
+    class Strides(torch.fx.Interpreter):
+        def run_node(self, n):
+            result = super().run_node(n)
+            if n in inputs and isinstance(result, torch.Tensor):
+                assert result.stride() == captured[n.name], n
+            return result
+
+    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
+        with torch.no_grad(), sdpa_kernel(backend):
+            torch.testing.assert_close(unit.graph_module(x), model(x))
+            Strides(unit.graph_module).run(x)
+
+
+def test_attention_that_is_written_in_place_shares_its_memory():
+    class Writes(nn.Module):
+        def forward(self, x):
+            y = F.scaled_dot_product_attention(x, x, x)
+            y.transpose(1, 2).mul_(2)
+            return y + 1
+
+    model, x = Writes().eval(), torch.randn(2, 4, 3, 8).transpose(1, 2)
+    (unit,) = capture_units(model, (x,), {}).units
+    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
+        with torch.no_grad(), sdpa_kernel(backend):
+            torch.testing.assert_close(unit.graph_module(x), model(x))
 
 
 def test_a_branch_in_the_graph_is_captured_whole():
