@@ -17,6 +17,7 @@ import pytest
 import torch
 import torch._dynamo.config as dynamo
 import torch._inductor.config as inductor
+from torch._subclasses import FakeTensorMode
 
 from agentforge.stitch.runtime import baseline
 from agentforge.stitch.runtime.baseline import Contiguous, Frozen, FrozenUnit
@@ -162,6 +163,22 @@ def test_a_unit_freezes_the_weights_of_each_module_until_they_change() -> None:
     kept = unit.of(models[1])
     unit.forget(models[1])
     assert unit.of(models[1]) is not kept
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_compiled_code_runs_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)  # as Dynamo sets it, for all threads
+    model, x = Keeps().eval(), torch.rand(2, 3)
+    compiled: list[Any] = []
+    frozen, contiguous = Frozen(model, False), Contiguous(model)
+    frozen._plain = contiguous._compiled = compiled.append
+    frozen(x)
+    contiguous(x)
+    assert len(compiled) == 2
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:  # as in a compilation
+        fake = mode.from_tensor(x)
+        assert frozen(fake).shape == contiguous(fake).shape == x.shape
+    assert len(compiled) == 2
 
 
 @pytest.mark.usefixtures("uncompiled")

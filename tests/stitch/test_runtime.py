@@ -499,6 +499,19 @@ def test_transforms_see_the_original(towers: Stitched, transform: str, known: bo
         assert engaged(towers, optimized, (x, y), {})[1]
 
 
+def test_kernels_run_while_another_thread_compiles(towers: Stitched, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, optimized = both(towers)
+    args, kwargs = towers.inputs(0)
+    with torch.no_grad():
+        expected = original(*args, **kwargs)
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)  # as Dynamo sets it, for all threads
+    for _ in range(2):
+        output, ran = engaged(towers, optimized, args, kwargs)
+        assert ran and same(output, expected)
+    with pytest.warns(UserWarning, match="gradients are enabled"):
+        optimized(*args, **kwargs)
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_export_has_the_kernels_in_its_graph(towers: Stitched, context: Any) -> None:
     original, optimized = both(towers)

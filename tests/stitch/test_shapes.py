@@ -235,6 +235,11 @@ def test_of_too_many_shapes_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPa
     assert units == ["rows 1", "rows 2", "rows 3", "rows 1"]
 
 
+def test_a_known_shape_is_found_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)  # as Dynamo sets it, for all threads
+    test_of_too_many_shapes_the_oldest_is_forgotten(monkeypatch)
+
+
 @pytest.mark.parametrize("mode", ["symbolic", "real"])
 def test_a_trace_at_a_new_shape_records_the_original(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     monkeypatch.setattr(ranges, "subclass", lambda original, unit, forward: forward)

@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from .derived import Contents
+from .guards import transformed
+from .layout import compiling
 
 _USUAL_RECOMPILES = 8
 """torch's own limit for each function."""
@@ -81,8 +83,8 @@ class Contiguous:
 
 
 def _traced() -> bool:
-    """Whether somebody else records or compiles the call."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+    """Whether somebody else records, transforms or compiles the call."""
+    return compiling() or transformed()
 
 
 def _contiguous(value: Any) -> bool:

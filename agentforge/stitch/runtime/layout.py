@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.compiler import is_dynamo_compiling, is_exporting
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
@@ -30,7 +31,7 @@ class Layout(NamedTuple):
         Strides of size-1 dimensions are ignored, unless torch takes only one of both for channels-last.
         """
         # torch.export traces with tensors of its own.
-        traced = torch.compiler.is_compiling()
+        traced = compiling()
         fake = traced and type(tensor).__name__ == "FakeTensor"
         plain = fake or type(tensor) in _PLAIN
         if not plain or tensor.dtype != self.dtype or not self._has_shape(tensor):
@@ -47,12 +48,21 @@ class Layout(NamedTuple):
         )
 
     def _has_shape(self, tensor: Any) -> bool:
-        if not torch.compiler.is_compiling():
+        if not compiling():
             return bool(tensor.shape == self.shape)
         # A comparison would make a size that the caller wants dynamic a constant.
         known: Any = torch.fx.experimental.symbolic_shapes.statically_known_true
         pairs = zip(tensor.shape, self.shape, strict=False)
         return tensor.ndim == len(self.shape) and all(known(size == wanted) for size, wanted in pairs)
+
+
+def compiling() -> bool:
+    """Whether this call becomes part of a graph of torch.compile or torch.export.
+
+    `torch.compiler.is_compiling()` is true in all threads while one of them compiles anything. Dynamo takes
+    the first of these for true in what it traces; the second is true in exports that are not strict.
+    """
+    return is_dynamo_compiling() or is_exporting()
 
 
 def same_strides(shape: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .guards import transformed
+from .layout import compiling
 from .swap import stitched_forward, subclass
 from .unit import Unit
 
@@ -70,7 +71,7 @@ class Ranges:
 
         @functools.wraps(original.forward)  # type: ignore[attr-defined]
         def forward(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            if compiling() or torch.jit.is_tracing():
                 return ordinary(self_, *args, **kwargs)
             given = len(args)
             try:

@@ -8,9 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from .guards import transformed
+from .layout import compiling
 from .signature import Arrange
 from .unit import Unit, own_forwards
 
@@ -52,7 +51,6 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     count, constants = len(unit.tensors), unit.constants
     structure, plain = unit.structure(), unit.output_spec is None
     forms: dict[tuple[Any, ...], Arrange | None] = {}
-    is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
     def ordinary(self: Any, *args: Any, **kwargs: Any) -> Any:
         return original.forward(self, *args, **kwargs)  # type: ignore[attr-defined]  # as it is now
@@ -70,7 +68,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
 
     @functools.wraps(captured)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling():
+        if compiling():
             # torch.compile tells forwards apart by the code in their closures; only this one is the model's.
             return traced(self, captured, args, kwargs)
         every, call = known(self, args, kwargs), (args, kwargs)

@@ -17,7 +17,7 @@ from .baseline import FrozenUnit
 from .code import differ, fingerprint, of_torch
 from .guards import Known, Learn, absent, guards, reader
 from .kernel import beside_inputs, on_its_gpu
-from .layout import Layout
+from .layout import Layout, compiling
 from .signature import Signature
 
 _NOTHING = object()
@@ -273,7 +273,7 @@ class Unit:
     def plain(self, tensors: Sequence[Any]) -> bool:
         """True if neither gradients nor autocast are requested."""
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-            if not self.warned and not torch.compiler.is_compiling():
+            if not self.warned and not compiling():
                 self.warned = True
                 warnings.warn(
                     "gradients are enabled, so the original forward runs; the kernels are for inference: "
