@@ -241,12 +241,11 @@ def test_one_thread_at_a_time_compiles_with_freezing(monkeypatch: pytest.MonkeyP
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(first_call, [*calls, calls[0]]))
     assert not frozen[0]
-    assert all(call._code is not None for call in calls)
+    assert all(call._codes for call in calls)
 
 
-@pytest.mark.slow
-def test_the_weights_of_ten_modules_are_constants_of_their_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dynamo runs a function as it is after eight compilations."""
+def _inputs_of_compilations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of inputs of the graphs that are compiled from now on; frozen weights are none."""
     import torch._inductor.compile_fx as compiler
 
     given: list[int] = []
@@ -257,12 +256,36 @@ def test_the_weights_of_ten_modules_are_constants_of_their_code(monkeypatch: pyt
         return really(graph, inputs, **options)
 
     monkeypatch.setattr(compiler, "compile_fx", compile_fx)
+    return given
+
+
+@pytest.mark.slow
+def test_the_weights_of_ten_modules_are_constants_of_their_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamo runs a function as it is after eight compilations."""
+    given = _inputs_of_compilations(monkeypatch)
     unit, x = FrozenUnit(lambda weight, x: torch.relu(x @ weight), 1, torch.relu, False), torch.rand(2, 3)
     layers = [torch.nn.Linear(3, 3).eval() for _ in range(10)]
     with torch.inference_mode():
         for layer in layers:
             assert torch.allclose(unit.of(layer)(layer.weight, x), torch.relu(x @ layer.weight))
     assert given == [1] * 10
+
+
+@pytest.mark.slow
+def test_code_of_both_modes_without_gradients_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = _inputs_of_compilations(monkeypatch)
+    model, x = torch.nn.Linear(3, 3).eval(), torch.rand(2, 3)
+    call = Frozen(model, False)
+    for context in (torch.no_grad, torch.inference_mode, torch.no_grad, torch.inference_mode):
+        with context():
+            torch.testing.assert_close(call(x), model(x))
+    assert given == [1, 1]
+    with torch.no_grad():
+        model.weight.mul_(2)
+        torch.testing.assert_close(call(x), model(x))
+    with torch.inference_mode():
+        torch.testing.assert_close(call(x), model(x))
+    assert given[2:] and all(inputs > 1 for inputs in given[2:])
 
 
 @pytest.mark.slow

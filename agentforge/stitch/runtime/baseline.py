@@ -123,7 +123,8 @@ class Frozen:
     def __init__(self, module: Any, autotune: bool) -> None:
         self._module, self._autotune = module, autotune
         self._plain: Callable[..., Any] = torch.compile(_whole(module))
-        self._code: _Code | None = None
+        self._codes: dict[bool, _Code] = {}
+        """For no_grad and for inference mode: Dynamo would recompile one's code for the other, unfrozen."""
         self._changed = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -132,12 +133,12 @@ class Frozen:
             return self._module._call_impl(*args, **kwargs)
         if self._changed or torch.is_grad_enabled():
             return self._plain(*args, **kwargs)
-        code = self._code  # another thread may drop it meanwhile
+        code = self._codes.get(torch.is_inference_mode_enabled())  # another thread may drop it meanwhile
         if code is None:
             return self._first(args, kwargs)
         if _same(code.places) and code.contents.same(code.weights):
             return code.run(*args, **kwargs)
-        self._changed, self._code = True, None
+        self._changed, self._codes = True, {}
         return self._plain(*args, **kwargs)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,7 +146,7 @@ class Frozen:
 
         # In older PyTorch all threads share Inductor's settings, so none may compile while they differ.
         with compile_lock:
-            if self._code is None and not self._changed:
+            if torch.is_inference_mode_enabled() not in self._codes and not self._changed:
                 return self._compile(args, kwargs)
         return self(*args, **kwargs)  # another thread was first
 
@@ -162,7 +163,8 @@ class Frozen:
         code = _Code(run, places, weights, Contents(weights))
         with inductor.patch(freezing=True):  # a later shape compiles without it, which is right too
             result = run(*args, **kwargs)
-        self._code = code  # not of a call that raises: the next one would compile without freezing
+        # not of a call that raises: the next one would compile without freezing
+        self._codes[torch.is_inference_mode_enabled()] = code
         return result
 
     def _options(self) -> dict[str, Any]:
