@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import time
 import weakref
@@ -115,6 +116,21 @@ def test_a_forward_that_is_no_method_is_compiled(mode: str) -> None:
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("mode", ["compile", "compile+freezing", "compile+contiguous"])
+@pytest.mark.parametrize("parametrized", [False, True])
+def test_a_deep_copy_runs_eager_with_its_own_weights(mode: str, parametrized: bool) -> None:
+    model, x = torch.nn.Linear(3, 3), torch.rand(2, 3)
+    if parametrized:  # torch gives it a __deepcopy__ that copies all attributes
+        torch.nn.utils.parametrizations.weight_norm(model)
+    baseline.compile_model(model, mode)
+    twin, expected = copy.deepcopy(model), model(x)
+    with torch.no_grad():
+        model.bias.add_(1)
+    assert twin._compiled_call_impl is None
+    assert torch.equal(twin(x), expected) and not torch.equal(model(x), expected)
 
 
 @pytest.mark.usefixtures("uncompiled")

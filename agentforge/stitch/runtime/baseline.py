@@ -35,9 +35,11 @@ def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
         if workloads:
             config = torch._dynamo.config
             config.recompile_limit = max(config.recompile_limit, _USUAL_RECOMPILES + workloads)
-        # the baseline itself, without a layer around it
         dynamic = False if workloads else None
-        module._compiled_call_impl = torch.compile(_whole(module), mode=way or None, dynamic=dynamic)
+        compiled = torch.compile(_whole(module), mode=way or None, dynamic=dynamic)
+        # the baseline itself, without a layer around it, if no copy of the module would get that
+        own_copies = hasattr(type(module), "__deepcopy__")
+        module._compiled_call_impl = _Compiled(compiled) if own_copies else compiled
 
 
 def _whole(module: Any) -> Callable[..., Any]:
@@ -64,7 +66,28 @@ def _own_code(function: FunctionType) -> FunctionType:
     return FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)
 
 
-class Contiguous:
+class _OfOneModule:
+    """What runs in place of a module's own call; a deep copy of the module has None instead, and runs eager.
+
+    `nn.Module.__getstate__` leaves it out. A class with a `__deepcopy__`, as that of a parametrized module,
+    need not.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """Return None: this would compute with the weights of the module that was copied."""
+
+
+class _Compiled(_OfOneModule):
+    """Calls a compiled function."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+
+class Contiguous(_OfOneModule):
     """Calls a module under torch.compile if all tensors that it is given are contiguous, else as it is.
 
     For models that Inductor compiles wrongly for another layout. PyTorch 2.13, for example, computes several
@@ -113,7 +136,7 @@ class _Code(NamedTuple):
     contents: Contents
 
 
-class Frozen:
+class Frozen(_OfOneModule):
     """Calls a module under torch.compile with Inductor's freezing: weights are constants of its code.
 
     Each call sums all tensors that the module keeps. After one was written, moved or replaced, and if
