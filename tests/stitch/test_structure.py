@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from agentforge.stitch.graph.structure import described
-from agentforge.stitch.runtime.unit import plain_text
+from agentforge.stitch.runtime.code import plain_text
 
 
 @dataclass
@@ -232,6 +232,7 @@ def test_a_name_that_a_forward_reads_is_a_setting() -> None:
         (torch.float16, "torch.float16"),
         (np.float64(0.5), "0.5"),
         (np.int32(3), "3"),
+        (torch.nn.functional.max_pool2d, torch.nn.functional.max_pool2d.__name__),
         (np.True_, "True"),
         ((1, np.float32(0.5)), "(1, 0.5)"),
         (np.longdouble(0.5), ""),

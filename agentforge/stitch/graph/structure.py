@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from ..runtime.code import codes, fingerprint, methods, of_torch
-from ..runtime.unit import fields, plain_text
+from ..runtime.code import LONGEST, codes, fingerprint, methods, of_torch, plain_text, values
+from ..runtime.unit import fields
 from .printer import Unprintable
 
 _CONFIGS = frozenset({"config", "cfg", "conf", "args", "hparams", "opt", "options", "params"})
@@ -30,9 +30,6 @@ may read them all the same."""
 
 _ELSEWHERE = frozenset({"device", "training", "gradient_checkpointing"})
 """Names of values that say where a model is, or matter in training only, also if a forward reads them."""
-
-_LONGEST = 1000
-"""Characters of a value's text; longer ones are data and not compared."""
 
 
 def described(module: torch.nn.Module, *, any_hooks: bool = False) -> dict[str, Any]:
@@ -77,6 +74,7 @@ def _entry(module: torch.nn.Module, seen: set[int], named: set[Any], *, modal: b
     return {
         "class": type(module).__qualname__,
         "code": fingerprint(type(module)),
+        "values": values(type(module)),
         "training": module.training if modal else None,
         "parts": parts,
         "settings": settings,
@@ -137,7 +135,7 @@ def _plain(
         about = name in _ELSEWHERE or (name in _ABOUT and (owner, name) not in named)
         about |= not training and of_training and (rate or name not in named)
         text = "" if about else plain_text(value)
-        if 0 < len(text) <= _LONGEST:
+        if 0 < len(text) <= LONGEST:
             yield name, text
 
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import dis
+import enum
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
+
+import torch
+
+LONGEST = 1000
+"""Characters of a value's text; longer ones are data and not compared."""
+
+_HASH = re.compile(r"<([\d.]+):[0-9a-f]{12}>")
+"""What `plain_text` has for code."""
 
 
 def methods(cls: type) -> Iterator[FunctionType]:
@@ -42,20 +55,95 @@ def fingerprint(cls: type) -> str:
     Counted are the instructions and defaults of `methods`, and of the functions in their modules that they
     name; comments, docstrings and formatting are not.
     """
-    texts: dict[int, str] = {}
+    texts = [f"{_text(function.__code__)} {_defaults(function)}" for function in _functions(cls)]
+    return _hash("\n".join(texts)) if texts else ""
+
+
+def _functions(cls: type) -> list[FunctionType]:
+    """The functions that a fingerprint counts."""
+    found: dict[int, FunctionType] = {}
     waiting: list[Any] = [*methods(cls)]
     for function in waiting:  # which grow
-        if id(function) in texts or not isinstance(function, FunctionType) or of_torch(function):
+        if id(function) in found or not isinstance(function, FunctionType) or of_torch(function):
             continue
-        texts[id(function)] = f"{_text(function.__code__)} {_defaults(function)}"
+        found[id(function)] = function
         for name in (name for code in codes(function.__code__) for name in code.co_names):
             used = function.__globals__.get(name)
             if isinstance(used, FunctionType) and used.__module__ == function.__module__:
                 waiting.append(inspect.unwrap(used))
-    if not texts:
-        return ""
+    return [*found.values()]
+
+
+def _hash(text: str) -> str:
     version = ".".join(map(str, (*sys.version_info[:3], sys.flags.optimize)))
-    return f"{version}:{hashlib.sha256(chr(10).join(texts.values()).encode()).hexdigest()[:12]}"
+    return f"{version}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def values(cls: type) -> dict[str, str]:
+    """Text of each plain value that the code of a fingerprint reads from its module, its class or a closure.
+
+    Left out is what that code assigns, what says where a model is, and what has its own name, as a method.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    assigned: set[str] = set()
+    for function in _functions(cls):
+        steps = [step for code in codes(function.__code__) for step in dis.get_instructions(code)]
+        assigned |= {s.argval for s in steps if s.opname in ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF")}
+        read = dict(_read(function))
+        for name in (s.argval for s in steps if s.opname in ("LOAD_ATTR", "LOAD_METHOD")):
+            if not name.startswith("__"):
+                read[f"self.{name}"] = getattr(cls, name, cls)
+        for place, value in read.items():
+            found[f"{place} in {function.__qualname__}"] = place.removeprefix("self."), value
+    texts = {
+        place: text
+        for place, (name, value) in found.items()
+        if name not in assigned and "device" not in name.lower() and (text := plain_text(value)) != name
+    }
+    return {place: text for place, text in texts.items() if 0 < len(text) <= LONGEST}
+
+
+def _read(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Names and values of the globals and of the closure that a function reads, but no paths of a machine."""
+    steps = (step for code in codes(function.__code__) for step in dis.get_instructions(code))
+    names = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"} & function.__globals__.keys()
+    held = {name: function.__globals__[name] for name in sorted(names) if not name.startswith("__")}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it is still empty
+            held[name] = cell.cell_contents
+    return ((n, v) for n, v in held.items() if not (isinstance(v, str) and Path(v).is_absolute()))
+
+
+def plain_text(value: Any) -> str:
+    """Text of a number, string, flag, None, dtype, enumeration, function or a tuple or list of those; else
+    empty. A function is named; a lambda and one within another function have a hash of their code too."""
+    if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):
+        value = value.item()
+    if _is_simple(value) or type(value) is torch.dtype:
+        return repr(value)
+    if isinstance(value, (tuple, list)) and value:
+        texts = [plain_text(item) for item in value]
+        return f"({', '.join(texts)})" if all(texts) else ""
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, partial):
+        given = [plain_text(item) for item in (value.func, *value.args, *value.keywords.values())]
+        return f"partial({', '.join(given)} for {list(value.keywords)})" if all(given) else ""
+    if isinstance(value, FunctionType) and "<" in value.__qualname__ and not of_torch(value):
+        read = [(name, item) for name, item in _read(value) if _is_simple(item)]
+        return f"{value.__name__}<{_hash(f'{_text(value.__code__)} {_defaults(value)} {read}')}>"
+    return value.__name__ if isinstance(value, (FunctionType, BuiltinFunctionType)) else ""
+
+
+def _is_simple(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def unlike(one: str, other: str) -> bool:
+    """Whether two plain texts are of different values. Hashes count if both have them, by the same version of
+    Python: earlier versions of AgentForge wrote none."""
+    comparable = _HASH.findall(one) == _HASH.findall(other)
+    return one != other and (comparable or _HASH.sub("", one) != _HASH.sub("", other))
 
 
 def of_torch(function: Any) -> bool:

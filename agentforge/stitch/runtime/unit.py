@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import enum
-import sys
-import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +11,7 @@ from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
 from .baseline import FrozenUnit
-from .code import differ, fingerprint, of_torch
+from .code import differ, fingerprint, of_torch, plain_text, unlike, values
 from .guards import Known, Learn, absent, guards, reader
 from .kernel import beside_inputs, on_its_gpu
 from .layout import Layout, compiling
@@ -49,6 +46,8 @@ class Unit:
         self.codes: list[str | None] = [m.get("code") for m in (plan, *plan["modules"])]
         """Fingerprint of each module's code; see `fingerprint`. A process loads this file once, also for
         plans of earlier versions; what such a plan lacks is not compared."""
+        self.values: list[dict[str, str]] = [m.get("values", {}) for m in (plan, *plan["modules"])]
+        """Place and text of the plain values that each module's code reads; see `values`."""
         self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
         """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
@@ -111,7 +110,8 @@ class Unit:
     def difference(self, modules: list[Any]) -> str:
         """What the modules have otherwise than the captured ones, as a sentence; empty if nothing.
 
-        Compares the code, names of submodules and parameters, the settings, `tied` and `lengths`.
+        Compares the code and what it reads, names of submodules and parameters, the settings, `tied` and
+        `lengths`.
         """
         names = [self.path]
         for parent, name in self.modules:
@@ -124,6 +124,12 @@ class Unit:
                     f"{what} has other code in its forward, or in what that calls, than when it was captured "
                     "(run `agentforge optimize` again for the new code)"
                 )
+        found_values = {cls: values(cls) for cls in found_codes}
+        for module, name, captured in zip(modules, names, self.values, strict=True):
+            for place, captured_text in captured.items():
+                if unlike(text := found_values[type(module)].get(place, ""), captured_text):
+                    what = f"the forward of its submodule {name!r}" if name else "its forward"
+                    return f"{what} reads {place}: {text or 'an object'}, not the captured {captured_text}"
         for module, name, parts in zip(modules, names, self.parts, strict=True):
             what = f"its submodule {name!r}" if name else "it"
             for kind, noun in (("_modules", "submodules"), ("_parameters", "parameters")):
@@ -136,7 +142,7 @@ class Unit:
         for module, name, entries in zip(modules, names, self.settings, strict=True):
             for place, captured_text in entries:
                 text = setting(module, place)
-                if text != captured_text:
+                if unlike(text, captured_text):
                     what = f" of its submodule {name!r}" if name else ""
                     now = f"is {text or 'an object'}, not the captured {captured_text}"
                     return f"the attribute {'.'.join(place)}{what} {now}"
@@ -332,23 +338,6 @@ def setting(module: Any, place: Sequence[str]) -> str:
 def fields(value: Any) -> dict[Any, Any]:
     """Attributes of an object or items of a dict."""
     return value if isinstance(value, dict) else getattr(value, "__dict__", {})
-
-
-def plain_text(value: Any) -> str:
-    """Text of a number, string, flag, None, dtype, enumeration, function or a tuple or list of those; else
-    empty."""
-    if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):
-        value = value.item()
-    if value is None or type(value) in (bool, int, float, str, torch.dtype):
-        return repr(value)
-    if isinstance(value, (tuple, list)) and value:
-        texts = [plain_text(item) for item in value]
-        return f"({', '.join(texts)})" if all(texts) else ""
-    if isinstance(value, enum.Enum):
-        return str(value)
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
-        return value.__name__
-    return ""
 
 
 def _path(names: Sequence[str], index: int, kind: str, name: Any) -> str:
