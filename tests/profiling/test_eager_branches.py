@@ -140,3 +140,29 @@ def test_functions_of_transformers_come_back() -> None:
     with eager_branches():
         assert vars(masks) != before
     assert vars(masks) == before
+
+
+@pytest.mark.parametrize("mask_check", [True, False])
+def test_padding_that_eager_may_leave_out_is_not_captured(mask_check: bool) -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 1, mask_check=mask_check).eval()
+    before = torch.nn.TransformerEncoder.forward
+    x, last = torch.randn(2, 4, 8), [False, mask_check, not mask_check, not mask_check]  # else a hole
+    captured = capture_units(encoder, (x,), {"src_key_padding_mask": torch.tensor([[False] * 4, last])})
+    assert captured.whole is None
+    if mask_check:
+        assert "depend on a tensor's values" in captured.notes[0]
+        assert [unit.path for unit in captured.units] == ["layers.0"]
+    assert torch.nn.TransformerEncoder.forward is before
+
+
+def test_an_encoder_that_leaves_no_padding_out_is_captured() -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 1).eval()
+    x, padding = torch.randn(2, 4, 8), torch.tensor([[False, False, False, True], [False] * 4])
+    plain = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()
+    for model, given in ((encoder, {}), (plain, {"src_key_padding_mask": padding})):
+        (unit,) = capture_units(model, (x,), given).units
+        assert unit.path == ""
+        with torch.no_grad():
+            torch.testing.assert_close(unit.graph_module(x, **given), model(x, **given))

@@ -107,3 +107,16 @@ def test_a_key_that_json_cannot_keep_makes_a_call_that_is_never_known() -> None:
     with torch.no_grad():
         learn([X])
         assert known(torch.nn.Identity().eval(), *call) is None
+
+
+def test_a_nested_tensor_is_another_call() -> None:
+    """An encoder's layer gets one if the mask of padding is aligned."""
+    nested = torch.nested.nested_tensor([torch.ones(3, 4), torch.ones(2, 4)])
+    signature = Signature(_signature(((torch.ones(2, 3, 4),), {})))
+    read = reader([], [], [False], [], [], [described(torch.nn.Identity())["parts"]])
+    known, learn = guards(signature, read, None, [])
+    with torch.no_grad():
+        learn([torch.ones(2, 3, 4)])
+        assert known(torch.nn.Identity().eval(), (torch.ones(2, 3, 4),), {}) is not None
+        assert known(torch.nn.Identity().eval(), (nested,), {}) is None
+        assert signature.match((nested,), {}) is None

@@ -387,6 +387,42 @@ def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: S
             stitched.package.optimize(model)
 
 
+_PADDED = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 1)
+
+    def forward(self, x, padding):
+        return self.encoder(x, src_key_padding_mask=padding)
+
+
+def get_inputs():
+    return [torch.randn(2, 6, 16), torch.arange(12).view(2, 6) == 8]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.slow
+def test_padding_at_the_end_of_rows_runs_the_original(tmp_path: Path) -> None:
+    stitched = stitch_in_process(_PADDED, tmp_path)
+    original, optimized = both(stitched)
+    (x, hole), _ = stitched.inputs(0)
+    last = torch.arange(6) >= torch.tensor([[6], [4]])
+    for padding, runs_kernels in ((hole, True), (last, False), (hole, True), (last, False)):
+        output, ran = engaged(stitched, optimized, (x, padding), {})
+        with torch.no_grad():
+            torch.testing.assert_close(output, original(x, padding))
+        assert bool(ran) is runs_kernels
+
+
 def test_inputs_that_share_memory_run_the_original_if_one_is_written(tmp_path: Path) -> None:
     stitched = stitch_in_process(_WRITES, tmp_path)
     original, optimized = both(stitched)

@@ -69,6 +69,9 @@ def guards(
             inputs = args if flat is None else flat(args, kwargs)
             if inputs is None:
                 return None
+            for tensor in inputs:
+                if tensor.is_nested:  # the check would end the process
+                    return None
             every = read(module, inputs)
         except (LookupError, TypeError, AttributeError):  # a part was removed, or other arguments
             return None

@@ -34,7 +34,7 @@ class Layout(NamedTuple):
         traced = compiling()
         fake = traced and type(tensor).__name__ == "FakeTensor"
         plain = fake or type(tensor) in _PLAIN
-        if not plain or tensor.dtype != self.dtype or not self._has_shape(tensor):
+        if not plain or tensor.is_nested or tensor.dtype != self.dtype or not self._has_shape(tensor):
             return False
         if tensor.layout != torch.strided or tensor.device.type != self.device:
             return False
