@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any, Self
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode_temporarily
 from torch.utils import _pytree as pytree
 
 from ..workers.server import Slot
 from .dispatch import is_integer
 
+_OVERRIDDEN = torch.overrides.has_torch_function
 _SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
 """Rounding in double precision, as a part of that in single precision."""
@@ -67,12 +70,31 @@ class default_dtype:  # noqa: N801 - reads as a function
         torch.set_default_dtype(self._before)
 
 
+def _overridden(args: Iterable[Any]) -> bool:
+    """What `torch.overrides.has_torch_function` says without the mode."""
+    with _pop_mode_temporarily() if isinstance(_get_current_function_mode(), _DrawnAs) else nullcontext():
+        return _OVERRIDDEN(args)
+
+
 class _DrawnAs(TorchFunctionMode):
-    """Draws random numbers in a dtype, for callers that name none, and gives them in the default one."""
+    """Draws random numbers in a dtype, for callers that name none, and gives them in the default one.
+
+    It hides from the fast paths of attention, which torch leaves out under any mode: with a mask of padding
+    they give zeros where the usual ones compute.
+    """
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
         self._dtype = dtype
+
+    def __enter__(self) -> Self:
+        torch.overrides.has_torch_function = _overridden
+        super().__enter__()
+        return self
+
+    def __exit__(self, *of: Any) -> None:
+        super().__exit__(*of)
+        torch.overrides.has_torch_function = _OVERRIDDEN
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
