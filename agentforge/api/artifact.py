@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentforge.problems.copies import copied
 from agentforge.schema import MachineError, TargetError, UsageError, content_hash, expanded
 from agentforge.whole_file import only_a_kernel
 
@@ -100,19 +99,11 @@ class LoadedArtifact:
 
 
 def twin(model: M) -> M:
-    """A copy of a module that shares all tensors with it: its own, and those in lists, tuples and dicts."""
-    seen: set[int] = set()
-    memo = {id(tensor): tensor for module in model.modules() for tensor in _tensors(vars(module), seen)}
-    return copy.deepcopy(model, memo)
+    """A copy of a module that shares all tensors with it: its own, and those in lists, tuples and dicts.
 
-
-def _tensors(value: Any, seen: set[int]) -> Iterator[Any]:
-    if hasattr(value, "data_ptr"):
-        yield value
-    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
-        seen.add(id(value))
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item, seen)
+    It shares what cannot be copied too, such as Python modules.
+    """
+    return copied(model, share=lambda value: hasattr(value, "data_ptr"))
 
 
 def _import(folder: Path) -> Any:

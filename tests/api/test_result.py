@@ -6,6 +6,8 @@ import builtins
 import copy
 import math
 import pickle
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from torch import nn
 
 from agentforge.analysis import Report
 from agentforge.api.artifact import load, twin
+from agentforge.api.live_model import structure
 from agentforge.api.metric import _kept
 from agentforge.api.progress import Notebook, in_notebook, view_for
 from agentforge.api.result import Result, Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
 from agentforge.api.verify import verify
+from agentforge.referee.baselines.precision import wide
 from agentforge.schema import Bottleneck, IntentWritten, Interval, MachineError, RunStatus, UsageError
 from agentforge.views.live import Lines, View
 from tests.store.nouns import bottleneck, evaluation, run, target
@@ -164,6 +168,22 @@ def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
     other.train()
     assert not model.training
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+def test_attributes_that_cannot_be_copied_are_shared() -> None:
+    model = nn.Sequential(nn.Linear(3, 3)).eval()
+    model[0].F, model.keys, model.kept = nn.functional, {"a": 1}.keys(), [1]
+    assert structure(model).modules == ()
+    model.held = {"stream": sys.__stdout__, "lock": threading.Lock()}
+    for other in (twin(model), wide(model)):
+        assert other[0] is not model[0]
+        assert other[0].F is nn.functional
+        assert other.keys is model.keys
+        assert other.kept is not model.kept
+        assert other.held is not model.held
+        assert other.held == model.held
+    assert twin(model)[0].weight is model[0].weight
+    assert wide(model)[0].weight.dtype is torch.float64
 
 
 def test_progress_suits_the_place() -> None:

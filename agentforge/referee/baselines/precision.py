@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any, Self
@@ -10,6 +9,8 @@ from typing import Any, Self
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode_temporarily
 from torch.utils import _pytree as pytree
+
+from agentforge.problems.copies import copied
 
 from ..workers.server import Slot
 from .dispatch import is_integer
@@ -28,7 +29,7 @@ def doubled(slot: Slot) -> Slot:
 
 def wide(module: torch.nn.Module) -> torch.nn.Module:
     """A copy of a model in double precision, with its complex weights: `Module.double` leaves those."""
-    return copy.deepcopy(module)._apply(lambda t: t.to(_wider(t)))
+    return copied(module)._apply(lambda t: t.to(_wider(t)))
 
 
 def _wider(tensor: torch.Tensor) -> torch.dtype:
@@ -43,7 +44,7 @@ def in_single(module: torch.nn.Module, slot: Slot) -> tuple[torch.nn.Module, Slo
     def single(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(_SINGLE.get(tensor.dtype, tensor.dtype), copy=True)
 
-    return copy.deepcopy(module)._apply(single), pytree.tree_map_only(torch.Tensor, single, slot)
+    return copied(module)._apply(single), pytree.tree_map_only(torch.Tensor, single, slot)
 
 
 def is_double(value: Any) -> bool:

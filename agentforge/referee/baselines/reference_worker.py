@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import secrets
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from agentforge.problems.copies import copied
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, Precision, TolerancePolicy
 
@@ -260,8 +260,8 @@ class BaselineServer(Server):
 
     def _nearby(self, slot: int, units: float) -> tuple[list[Leaf], list[Leaf]]:
         """The answer if inputs and weights are moved by up to half of `units`; that in float64."""
-        move, near = partial(nudged, units=units), copy.deepcopy(self._module)
-        assert near is not None
+        assert self._module is not None
+        move, near = partial(nudged, units=units), copied(self._module)
         return self._twice(near._apply(move), pytree.tree_map(move, self._inputs(slot)))
 
     def _twice(self, model: torch.nn.Module, inputs: Slot) -> tuple[list[Leaf], list[Leaf]]:
@@ -271,8 +271,8 @@ class BaselineServer(Server):
 
     def _lowered(self, slot: int, precision: Precision) -> list[Leaf]:
         """The answer for a slot with products in a lower precision, in the types of the usual answer."""
-        model = copy.deepcopy(self._module)
-        assert model is not None
+        assert self._module is not None
+        model = copied(self._module)
         args, kwargs = self._inputs(slot)
         fast = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # one operator there contains several products
