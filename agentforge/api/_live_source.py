@@ -13,7 +13,9 @@ import zlib
 from pathlib import Path
 
 import torch
-from torch.nn.utils import parametrize
+from torch.nn.utils import parametrize, prune
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 {imports}
 {listing}
@@ -36,9 +38,28 @@ class _Unpickler(pickle.Unpickler):
         if not key:
             return _parametrized
         name = key[0]
+        if len(key) == 1:  # see `load`
+            return None
         if name not in self._made:  # a tensor that several modules share stays one tensor
             self._made[name] = _weight(self._values.get(name), *key[1:])
         return self._made[name]
+
+    def load(self):
+        loaded = super().load()
+        for module in loaded.modules():
+            for hook in reversed(module._forward_pre_hooks.values()):  # a later one computes what others read
+                if isinstance(hook, (WeightNorm, SpectralNorm, prune.BasePruningMethod)):
+                    _compute(module, hook, getattr(hook, "_tensor_name", None) or hook.name)
+        return loaded
+
+
+def _compute(module, hook, name):
+    """Compute a tensor if the pickle leaves it out; a step of a power iteration belongs to a call."""
+    if vars(module).get(name) is None:
+        training, module.training = module.training, False
+        with torch.no_grad():
+            hook(module, ())
+        module.training = training
 
 
 def _parametrized(kind, names):

@@ -29,6 +29,7 @@ from torch.nn.utils import parametrize
 
 from agentforge.frontends._load import make_target
 from agentforge.problems.describe import describe_tensor, distribution_of, flatten_tensors
+from agentforge.problems.live_weights import recomputed
 from agentforge.problems.own_modules import own_folder, shown_folders
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
 from agentforge.schema import Target, TargetError, UsageError, content_hash
@@ -267,7 +268,9 @@ def _overlaps(tensor: torch.Tensor) -> bool:
 
 def _dump(model: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> tuple[bytes, set[str]]:
     """The pickle, and the names of all modules that it imports."""
-    described = {id(tensor): _describe(name, tensor) for name, tensor in weights.items()}
+    large = [tensor for tensor in recomputed(model) if tensor.nbytes > _LARGE_BYTES]
+    described: dict[int, tuple[Any, ...]] = {id(tensor): ("recomputed",) for tensor in large}
+    described |= {id(tensor): _describe(name, tensor) for name, tensor in weights.items()}
     stream = io.BytesIO()
     pickler = _Pickler(stream, described)
     pickler.dump(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import os
 import resource
@@ -18,9 +19,13 @@ import numpy
 import pytest
 import torch
 from torch import nn
+from torch.nn import utils
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_norm
 from torch.nn.utils.parametrize import is_parametrized
+from torch.nn.utils.prune import l1_unstructured
+from torch.utils._pytree import tree_leaves
 
+from agentforge.api._live_source import SOURCE
 from agentforge.api.artifact import load
 from agentforge.api.live_model import MOST_STRUCTURE_BYTES, _keep, check, draw_inputs, live_target, structure
 from agentforge.api.result import Result
@@ -181,6 +186,37 @@ def test_a_parametrized_module_is_rebuilt_with_its_weights(make: Any, nested: bo
     assert is_parametrized(built[2] if nested else built)
     if nested:
         assert built[0] is built[2]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: utils.weight_norm(nn.Linear(2048, 2048)), "weight"),
+        (lambda: utils.spectral_norm(nn.Linear(256, 256)), "weight"),
+        (lambda: l1_unstructured(nn.Linear(256, 256), "weight", 0.5), "weight"),
+        (lambda: l1_unstructured(utils.weight_norm(nn.Linear(256, 256)), "weight_v", 0.5), "weight"),
+        (lambda: utils.weight_norm(nn.LSTM(256, 128), "weight_hh_l0"), "weight_hh_l0"),
+    ],
+    ids=["weight_norm", "spectral_norm", "pruned", "pruned weight_norm", "recurrent"],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+def test_what_a_hook_computes_is_no_structure(make: Any, name: str, tmp_path: Path) -> None:
+    inner = make()
+    model, x = nn.Sequential(inner).eval(), torch.randn(3, 256 if name != "weight" else inner.in_features)
+    wanted, before = model(x), getattr(inner, name)
+    found = structure(model)
+    assert len(found.data) < 50_000
+    source = SOURCE.format(
+        name="Sequential", listing="", imports="", strided="", inputs="[]",
+        weights=str(_keep(found.weights, tmp_path)), data=base64.b64encode(found.data).decode(),
+    )  # fmt: skip
+    built = import_source(source, "no_file_of_this_name").Model()
+    del sys.modules["no_file_of_this_name"]
+    assert torch.equal(getattr(built[0], name), before)
+    assert built.state_dict().keys() == model.state_dict().keys()
+    assert all(torch.equal(value, model.state_dict()[key]) for key, value in built.state_dict().items())
+    assert all(map(torch.equal, tree_leaves(built(x)), tree_leaves(wanted)))
+    assert getattr(inner, name) is before
 
 
 def test_complex_weights_travel_beside_the_structure(tmp_path: Path) -> None:
