@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agentforge._version import __version__
-from agentforge.agents import check_agents
+from agentforge.agents import agents_in, check_agents
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import devices
 from agentforge.runs.checks import check_run
@@ -25,6 +25,9 @@ HIDDEN = "//HOST"
 """In the URL of a model of a published campaign, in the place of the machine that serves it."""
 _FIXED_S, _PER_BUDGET = 600.0, 3.0
 """The default limit of an item: time for loading, ceilings and stitching, and a multiple of its budget."""
+
+_PROMPT_TOKENS = 10_000
+"""Tokens of a coder's prompt, about."""
 
 _LOADING_S, _LOADING = 60.0, 0.1
 """Seconds of an item in which its model is loaded, and the most of them as a share of its limit."""
@@ -88,7 +91,7 @@ def plan_campaign(
 
     Raises:
         UsageError, MachineError: the suite, a name, a setting, an agent or a kind of device cannot be used,
-            or dollars are limited and the price of a model is unknown.
+            or dollars are limited and the price of a model is unknown, or a run's dollars pay no call of it.
     """
     if device != "auto":
         devices.check(device)
@@ -102,6 +105,8 @@ def plan_campaign(
     for arm in arms:
         of_arm = for_arm(settings, arm)
         check_agents(of_arm.search, of_arm.llm, budget)
+        if budget.dollars is not None:
+            _check_share(budget.dollars, arm, settings.llm, paid)
     minutes = limit_minutes
     if minutes is None:
         minutes = (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
@@ -127,6 +132,26 @@ def plan_campaign(
     if not NAME.fullmatch(campaign.name):
         raise UsageError(f"--name {name!r} is no name: use letters, digits, '.', '_' and '-', at most 64")
     return campaign, problems
+
+
+def _check_share(share: float, arm: Arm, settings: LLMSettings, runs: int) -> None:
+    """Refuse a share of the dollars that pays no call of a coder.
+
+    Raises:
+        UsageError: says what all runs need.
+    """
+    from agentforge.llm import LEAST_TOKENS, Prices, open_model
+
+    prices = Prices(settings.prices)
+    for spec in (agent for agent in agents_in(arm.agent) if ":" in agent):
+        price = prices.of_model(open_model(spec, settings))
+        least = price.most(_PROMPT_TOKENS, LEAST_TOKENS) if price else 0.0
+        if share < least:
+            needed = math.ceil(100 * least * runs) / 100
+            raise UsageError(
+                f"a call to {spec} can cost {least:.4f} dollars, and each of the {runs} runs with a model "
+                f"has {share:.4f}: give --dollars {needed:.2f} or more, or choose fewer problems"
+            )
 
 
 def check_positive(option: str, value: float) -> None:

@@ -28,7 +28,7 @@ from .cassette import (
     append_line,
     read_measured,
 )
-from .ledger import Answer, Ledger
+from .ledger import LEAST_TOKENS, Answer, Ledger
 from .prices import Price, Prices
 from .providers.background import interruptible
 from .spec import forms, is_spec, open_model
@@ -36,6 +36,7 @@ from .structured import read, strict_schema
 from .summary import CallTotal, coder_dollars, totals
 
 __all__ = [
+    "LEAST_TOKENS",
     "MEASURED_BEGIN",
     "MEASURED_END",
     "Answer",

@@ -88,6 +88,23 @@ def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: P
         plan_campaign(suite, arms, settings, name="a name")
 
 
+def test_dollars_that_pay_no_call_are_refused_with_the_sum_that_does(
+    home: Path, problems: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "prices.toml"
+    price = "{ input = 5.0, cache_write = 6.25, output = 25.0 }"
+    table.write_text(f'[openai]\n"{LLM.partition(":")[2]}" = {price}\n')
+    settings = load_settings([f"llm.prices={table}"])
+    suite, arms = f"folder:{problems}", parse_arms(("base:playbook", f"big:llm:{LLM}"))
+    says = r"can cost 0\.0881 dollars, and each of the 2 runs .* has 0\.0850: give --dollars 0\.18 or more"
+    with pytest.raises(UsageError, match=says):
+        plan_campaign(suite, arms, settings, dollars=0.17)
+    with pytest.raises(UsageError, match=says):
+        plan_campaign(suite, arms, load_settings([f"llm.prices={table}", "budget.dollars=0.085"]))
+    assert plan_campaign(suite, arms, settings, dollars=0.18)[0].budget.dollars == 0.09
+    plan_campaign(suite, arms[:1], settings, dollars=0.01)
+
+
 def test_the_campaigns_settings_come_before_the_machines(home: Path, problems: Path) -> None:
     asked = load_settings(["referee.processes=5", "budget.attempts=3"])
     arms = parse_arms((f"big:llm:{LLM}",))
