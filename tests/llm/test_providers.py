@@ -253,6 +253,21 @@ def test_the_key_is_sent_and_never_shown(
     assert KEY not in json.dumps([ask().model_dump(mode="json"), model.spec, model.endpoint])
 
 
+@pytest.mark.parametrize("api", ["messages", "chat"], indirect=True)
+def test_headers_that_are_meant_for_a_vendor_go_to_no_other_host(
+    opened: Opener, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        headers = "X-Gateway-Key: of-the-vendor\nAuthorization: Bearer of-the-vendor"
+        monkeypatch.setenv(f"{vendor}_CUSTOM_HEADERS", headers)
+    monkeypatch.setenv("OPENAI_ORG_ID", "of-the-vendor")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "of-the-vendor")
+    server.then("fine")
+    assert opened().complete(ask()).text == "fine"
+    assert "of-the-vendor" not in json.dumps(server.seen[0].headers)
+    assert any(KEY in value for value in server.seen[0].headers.values())
+
+
 def at_once(model: LanguageModel, calls: int) -> None:
     threads = [threading.Thread(target=model.complete, args=(ask(str(i)),)) for i in range(calls)]
     for thread in threads:

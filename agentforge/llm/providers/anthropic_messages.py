@@ -50,6 +50,8 @@ class AnthropicMessages(EndpointModel):
         endpoint = Endpoint(sdk, name, where.model, variable, key)
         super().__init__(f"anthropic:{target}", endpoint, settings)
         self._client = sdk.AsyncAnthropic(base_url=where.url, **self.client_options())
+        if where.url:  # the SDK takes them from ANTHROPIC_CUSTOM_HEADERS, which is meant for Anthropic
+            self._client._custom_headers = {}
 
     async def stream(self, request: Request, heard: Heard) -> Response:
         events = list[Any]()

@@ -29,6 +29,8 @@ class OpenAIChat(EndpointModel):
         endpoint = Endpoint(sdk, where.url or "", where.model, ENDPOINT_KEY, find_key(ENDPOINT_KEY))
         super().__init__(f"openai:{where.model}@{where.url}", endpoint, settings)
         self._client = sdk.AsyncOpenAI(base_url=where.url, **self.client_options())
+        # the SDK takes them from variables (OPENAI_CUSTOM_HEADERS, ...), which are meant for OpenAI
+        self._client._custom_headers, self._client.organization, self._client.project = {}, None, None
 
     async def stream(self, request: Request, heard: Heard) -> Response:
         model, reason, usage, refused = self.model, None, None, False
