@@ -79,6 +79,17 @@ class BuildResult:
         """Add a reason why speed, or correctness too, cannot be judged on this machine."""
         return replace(self, untimed=untimed or self.untimed, unjudged=unjudged or self.unjudged)
 
+    def as_notes(self) -> BuildResult:
+        """The same step if it decides nothing: why it failed, or cannot be judged, becomes notes."""
+        if self.ok and not self.unjudged:
+            return self
+        reasons = [Diagnostic(message=self.unjudged)] if self.unjudged else []
+        notes = (
+            d.model_copy(update={"severity": "note", "message": f"not compiled ahead: {d.message}"})
+            for d in (*reasons, *self.diagnostics)
+        )
+        return replace(self, ok=True, timed_out=False, unjudged="", diagnostics=tuple(notes))
+
     def joined(self, other: BuildResult) -> BuildResult:
         """Combine two steps; `other` comes second."""
         built = [step for step in (self, other) if step.files]

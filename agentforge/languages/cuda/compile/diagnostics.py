@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from agentforge.languages.occupancy import occupancy, target_limits
 from agentforge.schema import Diagnostic, ResourceUsage, UsageError
+
+from ..source import HEADERS
 
 _MOST = 50
 _MESSAGE = re.compile(
@@ -42,6 +45,21 @@ def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
             found.append(Diagnostic(severity=severity, message=plain["message"].strip()))
     kept = list(dict.fromkeys(found))
     return tuple(sorted(kept, key=lambda d: d.severity != "error")[:_MOST])
+
+
+def placed(found: Diagnostic, source: str) -> Diagnostic:
+    """A message with the file and line that the reader knows: a header's, or the source's own.
+
+    Args:
+        source: path of the compiled source; with its first line, as `model_new.py:12`, if it is a part.
+    """
+    if not found.line:
+        return found
+    place = Path(found.file)
+    if place.suffix in HEADERS or not place.suffix:
+        return found.model_copy(update={"file": place.name if place.is_absolute() else found.file})
+    file, _, first = source.partition(":")
+    return found.model_copy(update={"file": file, "line": found.line + int(first or 1) - 1})
 
 
 _ENTRY = re.compile(r"Compiling entry function '(?P<kernel>[^']+)' for '(?P<target>[^']+)'")

@@ -29,7 +29,7 @@ from ..load_inline.build import cuda_calls, cuda_text, device_code, too_long
 from ..load_inline.parse import InlineCall, NotLiteral
 from ..shipped import agentforge_cuda
 from . import nvrtc
-from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
+from .diagnostics import parse_diagnostics, parse_resources, placed, too_much_shared
 from .sass import parse_cubin
 
 DEFAULT_TARGET = "sm_90"
@@ -136,7 +136,8 @@ class Compiler:
         Args:
             literals: sources in Python files besides those of `load_inline`.
             deadline: by `time.monotonic`.
-            device: `cuda` compiles for the GPU of this machine.
+            device: `cuda` compiles for the GPU of this machine. Torch and CuPy compile there what lies in
+                Python files, with their own headers and flags: a failure here is only a note.
         """
         files = {f.path: f.content for f in solution.sources}
         calls, notes = _inline_calls(files)
@@ -161,7 +162,9 @@ class Compiler:
                     files=(folder / job.output,),
                 )
             )
-        return part.joined(self._fresh(missing, files, folder, objects, run, deadline)) if missing else part
+        if not missing:
+            return part
+        return part.joined(self._fresh(missing, files, folder, objects, run, deadline, device))
 
     def _jobs(
         self,
@@ -181,13 +184,13 @@ class Compiler:
             content = device_code(cuda_text(call))
             if "__global__" in content:
                 stated, flags = _flags(folder / call.file)
-                target = self._targets(folder / call.file, stated, device)[0]
+                target = self._targets(folder / call.file, stated, device, content)[0]
                 options = (*_LOAD_INLINE, *flags, *call.defines)
                 jobs.append(Job(call.file, content, target, options, "", instances(content)))
         for literal in literals:
             place = folder / literal.place.partition(":")[0]
             stated, flags = _flags(place)
-            for target in self._targets(place, stated, device):
+            for target in self._targets(place, stated, device, literal.code):
                 options = (*flags, *literal.options)
                 jobs.append(
                     Job(literal.place, literal.code, target, options, "", literal.instances, literal.standard)
@@ -197,12 +200,12 @@ class Compiler:
                 target_limits(job.target)
         return jobs
 
-    def _targets(self, source: Path, stated: Sequence[str], device: str) -> list[str]:
+    def _targets(self, source: Path, stated: Sequence[str], device: str, text: str = "") -> list[str]:
         if device != "cuda" and (named := agentforge_cuda.named_targets(stated)):
             return list(dict.fromkeys(named))
         here = (gpu_target() if device == "cuda" else "") or DEFAULT_TARGET
         number = int(here.removeprefix("sm_"))
-        return [agentforge_cuda.target_of(source, stated, (number // 10, number % 10))]
+        return [agentforge_cuda.target_of(source, stated, (number // 10, number % 10), text)]
 
     def _key(self, job: Job, files: Mapping[str, str]) -> str:
         headers = {n: c for n, c in files.items() if not n.endswith((".py", *cuda_source.SOURCES))}
@@ -219,6 +222,7 @@ class Compiler:
         objects: ObjectCache,
         run: CommandRunner,
         deadline: float,
+        device: str,
     ) -> BuildResult:
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as name:
             copy = Path(name)
@@ -234,6 +238,8 @@ class Compiler:
             part = BuildResult(True)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 one = self._judge(job, outcome)
+                if device == "cuda" and not job.output:
+                    one = one.as_notes()
                 if one.ok and outcome.cubin is not None:
                     one = one.joined(BuildResult(True, metrics=parse_cubin(outcome.cubin.read_bytes())))
                     if job.output:
@@ -248,9 +254,8 @@ class Compiler:
 
     def _judge(self, job: Job, outcome: CompileOutcome) -> BuildResult:
         resources = parse_resources(outcome.log, cuda_source.launch_bounds(job.content))
-        found = list(parse_diagnostics(outcome.log))
+        found = [placed(d, job.file) for d in parse_diagnostics(outcome.log)]
         file = job.file.partition(":")[0]
-        found = [_placed(d, job) for d in found]
         if outcome.cubin is None:
             missing = _OTHER_PACKAGE.search(outcome.log)
             if missing:
@@ -282,17 +287,6 @@ def _inline_calls(files: Mapping[str, str]) -> tuple[list[InlineCall], tuple[Dia
     if not problem:
         return calls, ()
     return [], (Diagnostic(severity="note", message=f"not compiled ahead for a GPU: {problem}"),)
-
-
-def _placed(found: Diagnostic, job: Job) -> Diagnostic:
-    """A message with the file and line that the reader knows: a header's, or the job's own."""
-    if not found.line:
-        return found
-    place = Path(found.file)
-    if place.suffix in cuda_source.HEADERS or not place.suffix:
-        return found.model_copy(update={"file": place.name if place.is_absolute() else found.file})
-    file, _, first = job.file.partition(":")
-    return found.model_copy(update={"file": file, "line": found.line + int(first or 1) - 1})
 
 
 def _flags(source: Path) -> tuple[list[str], tuple[str, ...]]:

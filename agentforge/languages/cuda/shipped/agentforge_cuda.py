@@ -116,18 +116,22 @@ def named_targets(flags: Sequence[str]) -> list[str]:
     return [f.split("=")[1] for f in flags if f.startswith(_TARGET_FLAGS)]
 
 
-def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int]) -> str:
+def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int], text: str = "") -> str:
     """Target to compile for: `sm_90`, or `sm_90a` for architecture-specific instructions.
 
     A target that the flags name for the capability comes first, then one that they name alone. `sm_90a` is
     used if the kernel or a header contains such instructions or `// agentforge: arch-specific`.
+
+    Args:
+        text: a kernel's code if it lies in a string of a Python file.
     """
     named = list(dict.fromkeys(named_targets(flags)))
     number = capability[0] * 10 + capability[1]
     fitting = [target for target in named if target.rstrip("af") == f"sm_{number}"]
     if fitting or len(named) == 1:
         return (fitting or named)[-1]
-    specific = number >= 90 and any(_SPECIFIC.search(path.read_text()) for path in _related(source))
+    texts = (text, *(path.read_text() for path in _related(source))) if number >= 90 else ()
+    specific = any(map(_SPECIFIC.search, texts))
     return f"sm_{number}{'a' if specific else ''}"
 
 
