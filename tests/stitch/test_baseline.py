@@ -83,6 +83,18 @@ def test_torch_compile_is_made_for_each_of_several_workloads(monkeypatch: pytest
     assert seen == [{"mode": None, "dynamic": False}] * 3 + [{"mode": "max-autotune", "dynamic": None}]
 
 
+@pytest.mark.parametrize("kind", ["parameters", "buffers"])
+def test_an_answer_on_a_gpu_stays_as_it_is(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With CUDA graphs, the next call would write to its memory."""
+    modes: list[str | None] = []
+    monkeypatch.setattr(torch, "compile", lambda _, mode, dynamic: modes.append(mode))
+    model = Keeps()
+    monkeypatch.setattr(model, kind, lambda: iter([SimpleNamespace(is_cuda=True)]))
+    for mode in ("compile+max-autotune", "compile"):
+        baseline.compile_model(model, mode)
+    assert modes == ["max-autotune-no-cudagraphs", None]
+
+
 @pytest.mark.parametrize("mode", ["compile", "compile+freezing", "compile+contiguous"])
 def test_a_module_of_torchs_own_class_is_compiled(mode: str) -> None:
     model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(), torch.rand(2, 8)

@@ -32,6 +32,8 @@ def compile_model(module: Any, mode: str, workloads: int = 0) -> None:
     elif way.endswith("freezing"):
         module._compiled_call_impl = Frozen(module, way.startswith("max-autotune"))
     else:
+        if way == "max-autotune" and any(t.is_cuda for t in (*module.parameters(), *module.buffers())):
+            way = "max-autotune-no-cudagraphs"  # a graph returns memory that the next call writes to
         if workloads:
             config = torch._dynamo.config
             config.recompile_limit = max(config.recompile_limit, _USUAL_RECOMPILES + workloads)
