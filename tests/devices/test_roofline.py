@@ -185,6 +185,23 @@ def test_bandwidth_is_measured_beyond_many_caches(
     assert min(streamed) >= 2 * epyc.cache_bytes[-1]
 
 
+def test_tensor_cores_compute_products_as_exact_as_float32(
+    device: DeviceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three products in TF32 replace one. An H100 answered with rates like these."""
+    measured = {"float32": 51.6e12, "float64": 55e12, "float16": 7e14, "bfloat16": 7e14, "tf32": 3.9e14}
+
+    def rates(peaks: dict[str, float]) -> dict[str, float]:
+        answer = FAST.model_dump() | {"peak_flops": peaks}
+        monkeypatch.setattr(roofline, "run_python", lambda *_, **__: json.dumps(answer))
+        return roofline._measure(device.model_copy(update={"kind": "cuda", "torch_type": "cuda"})).peak_flops
+
+    found = rates(measured)
+    assert found == measured | {"float32": 1.3e14}
+    older = {name: rate for name, rate in measured.items() if name != "tf32"}
+    assert rates(older | {"tf32": 51.6e12}) == older | {"tf32": 51.6e12}, "without tensor cores for TF32"
+
+
 @pytest.mark.slow
 @pytest.mark.timing
 def test_this_cpu(tmp_path: Path) -> None:
