@@ -17,6 +17,9 @@ from ..workers.failures import WorkerFailure
 
 SHARE, LEAST_S = 0.25, 1e-4
 """Allowed extra overhead: 25 % of the call plus 0.1 ms."""
+_HIDDEN_SHARE = 0.15
+"""Share of the time beside the reference's device clock by which a candidate's may be longer: most of it is
+the copy of the inputs to the device, whose speed differs from process to process."""
 TELLING = 12
 """Least number of turns of each worker. If noise hits turns by chance, all but one of
 twelve are above all but one of another worker's once in 20,000 times; of eight, once in 200."""
@@ -43,10 +46,12 @@ class Overhead:
 
     Args:
         slack_s: seconds that may stand beside any call more than beside the reference's.
+        share: of what stands beside the reference's usual call, that may come on top.
     """
 
     claim: str
     slack_s: float = 0.0
+    share: float = 0.0
     ours: list[tuple[float, float]] = field(default_factory=list)
     """Of each of the candidate's turns: seconds of a call, seconds beside it."""
     theirs: list[tuple[float, float]] = field(default_factory=list)
@@ -82,8 +87,9 @@ class Overhead:
         return Lateness.UNKNOWN
 
     def allowed_s(self) -> float:
-        """Seconds that may stand beside a call more than beside the reference's; there is a turn."""
-        return SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s
+        """Seconds that may stand beside a call more than beside the reference's; there are turns of both."""
+        own = self.share * median(beside for _, beside in self.theirs)
+        return SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s + own
 
     def excess_s(self) -> float:
         """Seconds that stand beside the candidate's usual call and not beside the reference's, at least."""
@@ -115,7 +121,8 @@ class Overheads:
             output_bytes / SLOWEST_READ,
         )
         self.hidden = Overhead(
-            "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
+            "beside its device's clock it takes {}, the reference {}: work is hidden from that clock",
+            share=_HIDDEN_SHARE,
         )
         self.late = Overhead(
             "until its threads stop after its answer it uses {} of processor time, the reference {}: work is "

@@ -94,6 +94,20 @@ def test_what_may_stand_beside_a_call() -> None:
         assert beside.lateness() is expected
 
 
+@pytest.mark.parametrize(
+    ("ours_s", "theirs_s", "expected"),
+    [(9.9e-3, 9.4e-3, Lateness.NONE), (19e-3, 9e-3, Lateness.CERTAIN), (1.2e-3, 0.2e-3, Lateness.CERTAIN)],
+)
+def test_a_copy_to_the_device_may_take_a_little_longer(
+    ours_s: float, theirs_s: float, expected: Lateness
+) -> None:
+    overheads = Overheads(1 << 20)
+    for _ in range(TELLING):
+        for candidate, beside in ((True, ours_s), (False, theirs_s)):
+            overheads.add_turn(candidate, [2e-4], [(2e-4, 0.0, beside, 0.0)] * 3, readable=False)
+    assert overheads.hidden.lateness() is expected
+
+
 def test_without_turns_there_is_nothing_to_see() -> None:
     beside = Overhead("{} {}")
     beside.add(True, [])
