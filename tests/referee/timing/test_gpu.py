@@ -84,6 +84,7 @@ class Torch:
 def gpu_torch(monkeypatch: pytest.MonkeyPatch) -> Torch:
     pretended = Torch()
     monkeypatch.setattr(device, "torch", pretended)
+    monkeypatch.setattr(device, "_runtime", lambda: None)
     return pretended
 
 
@@ -96,6 +97,33 @@ def test_without_events_the_host_times_from_one_idle_device_to_the_next(gpu_torc
     timed = device.TorchGpu().time(lambda: gpu_torch.did.append("call"))
     assert timed.events_s == pytest.approx(2e-3)
     assert gpu_torch.did[3:] == ["event", "event", "record", "call", "record", "record", "idle"]
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_a_launch_that_failed_and_was_not_checked_is_an_error(gpu_torch: Torch, events: bool) -> None:
+    gpu = device.TorchGpu(events=events)
+    left = 0
+
+    def last_error() -> int:
+        nonlocal left
+        code, left = left, 0
+        return code
+
+    def launch(code: int) -> None:
+        nonlocal left
+        left = code
+
+    def described(code: int) -> bytes:
+        return b"invalid argument" if code == 1 else b"another error"
+
+    runtime: Any = SimpleNamespace(cudaGetLastError=last_error, cudaGetErrorString=described)
+    gpu._runtime = runtime
+    with pytest.raises(RuntimeError, match="a launch of the call failed: invalid argument"):
+        gpu.time(lambda: launch(1))
+    gpu.time(lambda: launch(0))
+    gpu.time(lambda: launch(600))  # an event that was asked for is not ready yet
+    gpu._runtime = None
+    gpu.time(lambda: launch(1))
 
 
 def test_an_open_capture_does_not_end_the_use_of_a_gpu(gpu_torch: Torch) -> None:
