@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -59,30 +61,58 @@ def failed_launch(device: str) -> dict[str, Any]:
     return {"ok": False, "said": "the launch was believed"}
 
 
-def attempt(dry: bool, keep: Callable[[dict[str, Any]], None], only: Sequence[str] = ()) -> dict[str, Any]:
-    """Every attack beside its honest twin; in a dry run, only those that need no GPU.
+def attempt(
+    left: float,
+    dry: bool,
+    keep: Callable[[dict[str, Any]], None],
+    only: Sequence[str] = (),
+    before: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Every attack beside its honest twin, while time is left; in a dry run, only those that need no GPU.
 
     Args:
+        left: seconds.
         keep: writes the results so far.
         only: names of programs of `hostile`; all of them and the attacks on timers if empty.
+        before: results by name that need not be measured again.
+
+    Returns:
+        `attacks`: results by name; `left`: names that were not measured; `ok`: all went well.
     """
-    attacks: dict[str, Any] = {} if only else {"failed_launch": failed_launch("cpu" if dry else "cuda")}
-    timed = () if dry or only else _timed()
-    for name, found in chain(timed, hostile.attempt("null" if dry else "cuda", only)):
+    end = time.monotonic() + left
+    device, attacks = "null" if dry else "cuda", dict(before)
+    if not only and "failed_launch" not in before:
+        attacks["failed_launch"] = failed_launch("cpu" if dry else "cuda")
+    timed = () if dry or only else _TIMED
+    wanted = [*(name for name, _, _ in timed), *(a.name for a in hostile.chosen(device, only))]
+    for name, found in chain(_timed(timed, before), hostile.attempt(device, only, before)):
         attacks[name] = found
         keep({"attacks": attacks})
-    return {"ok": all(f["ok"] for f in attacks.values()), "attacks": attacks}
+        if time.monotonic() > end:
+            break
+    missed = [name for name in wanted if name not in attacks]
+    ok = not missed and all(found["ok"] for found in attacks.values())
+    return {"ok": ok, "attacks": attacks, "left": missed}
 
 
-def _timed() -> Iterator[tuple[str, dict[str, Any]]]:
+_TIMED = (
+    ("timed_other_stream", other_stream, "large"),
+    ("timed_short_call_on_another_stream", other_stream, "short"),
+    ("timed_carve_out", carve_out, "large"),
+)
+"""Attacks on timers, with the size of their inputs. Programs of `hostile` have other names."""
+
+
+def _timed(
+    chosen: Sequence[tuple[str, Callable[..., Any], str]], done: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Attacks on timers, each beside its honest twin."""
+    chosen = [attack for attack in chosen if attack[0] not in done]
+    if not chosen:
+        return
     gpu = TorchGpu()
     sizes = {"large": gpu.l2_bytes // 8, "short": 1 << 16}
-    for name, attack, size in (
-        ("other_stream", other_stream, "large"),
-        ("short_call_on_another_stream", other_stream, "short"),
-        ("carve_out", carve_out, "large"),
-    ):
+    for name, attack, size in chosen:
         x = torch.randn(sizes[size], device="cuda")
         out = torch.empty_like(x)
         honest: Callable[[], Any] = partial(torch.mul, x, 2.0, out=out)

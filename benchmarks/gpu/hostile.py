@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class Attack:
     """True if it needs a GPU."""
 
 
+HONEST = Attack("honest", "return right(x)", gpu=False)
 ATTACKS = (
     Attack("uninitialised_memory", """
 return right(x) if self.calls % 2 else torch.empty_like(x)""", gpu=False),
@@ -190,38 +191,40 @@ def _described(verdict: Evaluation) -> dict[str, Any]:
     return {"ok": not paid, "status": verdict.status.value, "gain": gain, "reasons": verdict.reasons}
 
 
-def attempt(device: str = "cuda", names: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Judge every attack that applies to the device, and finally an honest solution.
+def chosen(device: str, names: Sequence[str] = ()) -> list[Attack]:
+    """An honest solution, then every attack that applies to the device.
 
     Args:
         device: `cuda` or `null`.
         names: of attacks; all if empty.
     """
+    found = [a for a in ATTACKS if a.name in names or (not names and (device == "cuda" or not a.gpu))]
+    return [HONEST, *(a for a in found if a.name != "clocks_changed" or os.geteuid() != 0)]
+
+
+def attempt(
+    device: str = "cuda", names: Sequence[str] = (), done: Collection[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Judge the solutions of `chosen`, except those whose names are in `done`."""
     rows, columns = _SIZES[device]
     definition = Definition(
         name="softmax", op_type="softmax", reference=_REFERENCE.format(rows=rows, columns=columns)
     )
     settings = RefereeSettings(compile_baseline=False, call_timeout_s=20)
     workload = Workload(name="reference", source="reference")
-    chosen = [a for a in ATTACKS if a.name in names or (not names and (device == "cuda" or not a.gpu))]
-    if os.geteuid() == 0:
-        chosen = [a for a in chosen if a.name != "clocks_changed"]
     where = find_device(device, load_settings([]).cache)
     with (
         tempfile.TemporaryDirectory() as cache,
         Referee(settings, device=where, cache=Path(cache)) as referee,
     ):
-        for attack in chosen:
+        for attack in chosen(device, names):
+            if attack.name in done:
+                continue
             verdict = referee.evaluate(
                 EvaluationRequest(definition, [workload], _solution(definition, attack))
             )
-            yield attack.name, _described(verdict)
-        verdict = referee.evaluate(
-            EvaluationRequest(
-                definition, [workload], _solution(definition, Attack("honest", "return right(x)"))
-            )
-        )
-        yield "honest", {**_described(verdict), "ok": verdict.passed}
+            found = _described(verdict)
+            yield attack.name, {**found, "ok": verdict.passed} if attack is HONEST else found
 
 
 if __name__ == "__main__":

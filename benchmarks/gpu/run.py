@@ -1,6 +1,6 @@
 """All measurements that need a GPU, in pieces of at most eight minutes, the most important first.
 
-    python benchmarks/gpu/run.py all --minutes 40
+    python benchmarks/gpu/run.py all --minutes 45
     python benchmarks/gpu/run.py list
     python benchmarks/gpu/run.py operators --output benchmarks/results
     python benchmarks/gpu/run.py operators --only softmax
@@ -130,9 +130,13 @@ def search_minutes(share: float) -> float:
 
 def attacks(run: Run) -> Answer:
     """Attacks on a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
-    from gpu.attacks import attempt
+    from _provenance import commit
 
-    return attempt(run.dry, run.keep, run.only)
+    from gpu.attacks import attempt
+    from gpu.sitting import finished
+
+    before = {} if run.dry or run.only else finished(run.output, "attacks", "attacks", commit())
+    return attempt(run.left, run.dry, run.keep, run.only, before)
 
 
 def feedback(run: Run) -> Answer:
@@ -314,7 +318,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("piece", choices=["all", "list", "page", *PIECES])
-    parser.add_argument("--minutes", type=float, default=40.0, help="of `all`, which resumes what it began")
+    parser.add_argument("--minutes", type=float, default=45.0, help="of `all`, which resumes what it began")
     parser.add_argument("--seconds", type=float, default=LIMIT_S, help="of one piece")
     parser.add_argument("--output", type=Path, default=HERE.parent / "results")
     parser.add_argument(

@@ -20,11 +20,11 @@ from typing import Any
 from _provenance import same_code
 
 SHARES: Mapping[str, int] = {
-    "ladder": 180, "tests": 300, "verdict": 300, "operators": 420, "optimize": 360, "attacks": 150,
+    "ladder": 180, "tests": 300, "verdict": 300, "operators": 420, "optimize": 360, "attacks": 420,
     "tune": 240, "feedback": 240, "ncu": 60, "profile": 90,
     "landscapes": 60,
 }  # fmt: skip
-"""Most seconds of each piece, in the order in which they run: 40 minutes."""
+"""Most seconds of each piece, in the order in which they run: 45 minutes."""
 _LEAST_S = 20.0
 _GRACE_S = 15.0
 
@@ -38,6 +38,18 @@ def complete(output: Path, piece: str, commit: str) -> bool:
         found = json.loads((output / f"gpu-{piece}.json").read_text())
         return bool(found["ok"]) and not found["cut_off"] and same_code(found["commit"], commit)
     return False
+
+
+def finished(output: Path, piece: str, part: str, commit: str) -> dict[str, Any]:
+    """What went well in a piece that was not measured to its end at this commit.
+
+    Args:
+        part: key of the result that has one answer by name.
+    """
+    found = _read(output / f"gpu-{piece}.json") or {}
+    if complete(output, piece, commit) or not same_code(str(found.get("commit", "")), commit):
+        return {}
+    return {name: one for name, one in found.get(part, {}).items() if one["ok"]}
 
 
 def sit(minutes: float, output: Path, commit: str, start: Start) -> dict[str, str]:

@@ -6,10 +6,10 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib import util
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -176,7 +176,8 @@ def sitting(run: ModuleType) -> ModuleType:  # which has put the folder of bench
 
 def test_a_sitting_has_a_place_for_each_piece(run: ModuleType, sitting: ModuleType) -> None:
     assert list(sitting.SHARES) == list(run.PIECES)
-    assert sum(sitting.SHARES.values()) <= 40 * 60
+    assert sum(sitting.SHARES.values()) <= 45 * 60
+    assert sitting.SHARES["attacks"] == 420
 
 
 def test_a_piece_that_fails_or_hangs_costs_only_itself(
@@ -253,15 +254,76 @@ def test_each_attack_is_kept_before_the_next(monkeypatch: pytest.MonkeyPatch) ->
     attacks = importlib.import_module("gpu.attacks")
     monkeypatch.setattr(attacks, "failed_launch", lambda _: {"ok": True})
 
-    def attempt(device: str, only: Sequence[str]) -> Iterator[tuple[str, dict[str, bool]]]:
-        every = {"a": {"ok": True}, "b": {"ok": False}}
-        return iter((name, every[name]) for name in only or every)
+    every = {"a": {"ok": True}, "b": {"ok": False}}
+
+    def attempt(
+        device: str, only: Sequence[str], done: Collection[str]
+    ) -> Iterator[tuple[str, dict[str, bool]]]:
+        return iter((name, every[name]) for name in only or every if name not in done)
 
     monkeypatch.setattr(attacks.hostile, "attempt", attempt)
+    monkeypatch.setattr(
+        attacks.hostile, "chosen", lambda _, only: [SimpleNamespace(name=name) for name in only or every]
+    )
     kept: list[list[str]] = []
-    found = attacks.attempt(True, lambda answer: kept.append(list(answer["attacks"])))
+    keep = lambda answer: kept.append(list(answer["attacks"]))  # noqa: E731
+    found = attacks.attempt(60.0, True, keep)
     assert kept == [["failed_launch", "a"], ["failed_launch", "a", "b"]] and not found["ok"]
-    assert attacks.attempt(True, lambda _: None, ["a"]) == {"ok": True, "attacks": {"a": {"ok": True}}}
+    assert attacks.attempt(60.0, True, keep, ["a"]) == {
+        "ok": True, "attacks": {"a": {"ok": True}}, "left": [],
+    }  # fmt: skip
+    kept.clear()
+    late = attacks.attempt(-1.0, True, keep)
+    assert kept == [["failed_launch", "a"]] and late["left"] == ["b"] and not late["ok"]
+    every["b"] = {"ok": True}
+    again = attacks.attempt(60.0, True, keep, (), late["attacks"])
+    assert kept[1:] == [["failed_launch", "a", "b"]] and again["ok"] and not again["left"]
+
+
+def test_an_honest_program_is_judged_before_the_hostile_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    hostile = importlib.import_module("gpu.hostile")
+    attacks = importlib.import_module("gpu.attacks")
+    names = [attack.name for attack in hostile.chosen("cuda")]
+    assert names[0] == "honest" and set(names) >= {"other_stream", "l2_carve_out", "kernel_left_running"}
+    assert not set(names) & {name for name, _, _ in attacks._TIMED}
+    assert [attack.name for attack in hostile.chosen("cuda", ["stale_graph"])] == ["honest", "stale_graph"]
+
+
+@pytest.mark.parametrize(
+    ("commit", "cut_off", "taken"),
+    [
+        ("452db012", True, ["a"]),
+        ("452db012", False, ["a"]),
+        ("other", True, []),
+        ("452db012-dirty", True, []),
+    ],
+)
+def test_attacks_go_on_where_they_stopped(
+    run: ModuleType,
+    commit: str,
+    cut_off: bool,
+    taken: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    attacks = importlib.import_module("gpu.attacks")
+    now = commit if commit.endswith("-dirty") else "452db012"
+    monkeypatch.setattr(importlib.import_module("_provenance"), "commit", lambda: now)
+    earlier = {"ok": False, "cut_off": cut_off, "commit": commit,
+               "attacks": {"a": {"ok": True}, "b": {"ok": False}}}  # fmt: skip
+    (tmp_path / "gpu-attacks.json").write_text(json.dumps(earlier))
+    before: list[Any] = []
+
+    def attempt(left: float, dry: bool, keep: Any, only: Sequence[str], given: Any) -> dict[str, Any]:
+        before.append(list(given))
+        return {"ok": True}
+
+    monkeypatch.setattr(attacks, "attempt", attempt)
+    for only in ((), ("a",)):
+        run.attacks(run.Run(60.0, tmp_path, False, lambda _: None, only))
+    assert before == [taken, []]
 
 
 def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
