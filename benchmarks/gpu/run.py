@@ -56,7 +56,7 @@ class Run:
     keep: Callable[[Answer], None]
     """Writes the results so far."""
     only: tuple[str, ...] = ()
-    """Names of operators or attacks; all if empty."""
+    """Names of parts, as `parts` lists them; all if empty."""
 
 
 def ladder(run: Run) -> Answer:
@@ -87,12 +87,12 @@ def operators(run: Run) -> Answer:
 
 
 def verdict(run: Run) -> Answer:
-    """Source to verdict for a CUDA kernel at 4096 x 4096; one verdict in Triton, `load_inline` and CuPy."""
+    """One verdict in `load_inline`, Triton and CuPy; source to verdict for a CUDA kernel at 4096 x 4096."""
     from gpu.verdict import measure
 
     if not run.dry:
-        return measure(run.keep)
-    found = measure(run.keep, "null", 64)
+        return measure(run.left, run.keep, run.only)
+    found = measure(run.left, run.keep, run.only, "null", 64)
     every_one = (*found["verdicts"], *found["others"].values())
     return {**found, "ok": all(v["status"] == "PASSED" for v in every_one)}
 
@@ -234,6 +234,10 @@ def parts(piece: str) -> list[str]:
         return list(EXAMPLES)
     if piece == "feedback":
         return ["large"]
+    if piece == "verdict":
+        from gpu.verdict import PARTS
+
+        return list(PARTS)
     if piece in ("operators", "tune"):
         from gpu.operators import OPERATORS
 
@@ -326,7 +330,7 @@ def main() -> int:
         metavar="NAME",
         nargs="+",
         default=(),
-        help="of operators, optimize, attacks, tune, feedback",
+        help="of verdict, operators, optimize, attacks, tune, feedback",
     )
     parser.add_argument("--dry", action="store_true", help="run the same code without a GPU, on tiny sizes")
     chosen = parser.parse_args()

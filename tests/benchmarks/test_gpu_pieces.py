@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from importlib import util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -81,11 +82,13 @@ def test_one_target_is_optimized_in_its_share(
     assert all((ROOT / "examples" / f"{name}.py").is_file() for name in run.parts("optimize"))
 
 
+DEFINITION = Definition(name="softmax", op_type="softmax", reference="class Model: ...")
+
+
 def test_verdicts_are_asked_for_each_kind_of_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(RUN.parents[1]))
     verdict = importlib.import_module("gpu.verdict")
-    definition = Definition(name="softmax", op_type="softmax", reference=verdict._REFERENCE.format(size=8))
-    found = verdict.others(definition)
+    found = verdict.others(DEFINITION)
     assert {name: one.spec.language for name, one in found.items()} == {
         "triton": "triton", "load_inline": "cuda", "cupy": "cupy",
     }  # fmt: skip
@@ -324,6 +327,41 @@ def test_attacks_go_on_where_they_stopped(
     for only in ((), ("a",)):
         run.attacks(run.Run(60.0, tmp_path, False, lambda _: None, only))
     assert before == [taken, []]
+
+
+@pytest.mark.parametrize(
+    ("left", "only", "judged", "whole"),
+    [
+        (60.0, (), ["load_inline", "triton", "cupy", *(f"softmax-{n}" for n in range(4))], True),
+        (60.0, ("cupy", "load_inline"), ["load_inline", "cupy"], True),
+        (60.0, ("softmax",), [f"softmax-{n}" for n in range(4)], True),
+        (-1.0, (), [], False),
+    ],
+)
+def test_verdicts_that_are_wanted_most_come_first(
+    run: ModuleType,
+    left: float,
+    only: tuple[str, ...],
+    judged: list[str],
+    whole: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    verdict = importlib.import_module("gpu.verdict")
+    asked: list[str] = []
+
+    def answer(referee: Any, definition: Any, workload: Any, solution: Any) -> dict[str, Any]:
+        asked.append(solution.name)
+        return {"seconds": 1.0, "status": "PASSED"}
+
+    monkeypatch.setattr(verdict, "find_device", lambda *_: None)
+    monkeypatch.setattr(verdict, "Referee", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(verdict, "_verdict", answer)
+    kept: list[Any] = []
+    found = run.verdict(run.Run(left, tmp_path, False, kept.append, only))
+    assert asked == judged and found["ok"] is whole and len(kept) == len(judged)
+    assert set(run.parts("verdict")) == {"softmax", *verdict.others(DEFINITION)}
 
 
 def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
