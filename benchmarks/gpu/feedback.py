@@ -1,10 +1,11 @@
-"""Check which hardware counters a run keeps: `optimize` in each sandbox, then its store."""
+"""Check which hardware counters a run keeps: `optimize` in each sandbox up to stitching, then its store."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agentforge.isolation.sandboxes import sandboxes
 from agentforge.ladder import find_device
 from agentforge.profiling.nsight.metrics import WANTED
 from agentforge.runs import ModelStart, start_run
-from agentforge.schema import AgentForgeError, Attempt, Event, Progress
+from agentforge.schema import AgentForgeError, Attempt, Event, Progress, StitchStarted
 from agentforge.store import Store
 
 TARGET = Path(__file__).resolve().parents[2] / "examples" / "llama_block.py"
@@ -35,8 +36,10 @@ def get_init_inputs():
 """
 _ATTEMPTS = 2
 _LEAST_S = 120.0
-_MINUTES_OF_RUN = 0.6
-"""Extra minutes for stitching and the end-to-end proof."""
+
+
+class _Searched(AgentForgeError):
+    """The search has ended; stitching would show nothing about counters."""
 
 
 def large(folder: Path, size: int) -> Path:
@@ -46,11 +49,19 @@ def large(folder: Path, size: int) -> Path:
     return place
 
 
-def measure(left: float, target: Path = TARGET, device: str = "cuda") -> dict[str, Any]:
+def measure(
+    left: float,
+    search_minutes: Callable[[float], float],
+    keep: Callable[[dict[str, Any]], None],
+    target: Path = TARGET,
+    device: str = "cuda",
+) -> dict[str, Any]:
     """Two attempts in each working sandbox, the strongest first, while time is left.
 
     Args:
         left: seconds.
+        search_minutes: minutes of search for a run that may take so many seconds.
+        keep: writes the results so far.
         target: the model to optimize.
         device: its kind.
     """
@@ -60,7 +71,8 @@ def measure(left: float, target: Path = TARGET, device: str = "cuda") -> dict[st
     for name in names:
         rest = end - time.monotonic()
         if not found or rest > _LEAST_S:
-            found[name] = _in(name, rest / 60 * _MINUTES_OF_RUN, target, device)
+            found[name] = _in(name, search_minutes(rest), target, device)
+            keep({"sandboxes": found})
     ok = all(attempt["by"].get("ncu") for run in found.values() for attempt in run["passed"])
     return {"ok": ok and any(run["passed"] for run in found.values()), "sandboxes": found}
 
@@ -68,6 +80,12 @@ def measure(left: float, target: Path = TARGET, device: str = "cuda") -> dict[st
 def _in(sandbox: str, minutes: float, target: Path, device: str) -> dict[str, Any]:
     events: list[Event] = []
     error = ""
+
+    def follow(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, StitchStarted):
+            raise _Searched
+
     with tempfile.TemporaryDirectory(prefix="agentforge-feedback-") as home:
         settings = load_settings(
             [
@@ -81,9 +99,9 @@ def _in(sandbox: str, minutes: float, target: Path, device: str) -> dict[str, An
             if device == "cuda":  # its ladder was climbed already
                 gpu = find_device(device, load_settings([]).cache)
                 remember(gpu, settings.cache, map(Fallback, gpu.fallbacks))
-            start_run(
-                ModelStart(str(target), FrontendOptions()), settings, device=device, on_event=events.append
-            )
+            start_run(ModelStart(str(target), FrontendOptions()), settings, device=device, on_event=follow)
+        except _Searched:
+            pass
         except AgentForgeError as failure:
             error = str(failure)
         with Store(settings.url) as store:

@@ -146,8 +146,8 @@ def feedback(run: Run) -> Answer:
     with tempfile.TemporaryDirectory() as folder:
         target = large(Path(folder), 64 if run.dry else 16384) if run.only else TARGET
         if not run.dry:
-            return measure(run.left, target)
-        found = measure(20.0, target, device="cpu")
+            return measure(run.left, search_minutes, run.keep, target)
+        found = measure(20.0, search_minutes, run.keep, target, device="cpu")
     return {**found, "ok": not any(one["error"] for one in found["sandboxes"].values())}
 
 

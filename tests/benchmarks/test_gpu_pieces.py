@@ -23,7 +23,7 @@ from agentforge.ladder import LADDER, Ladder, RungOutcome, RungResult
 from agentforge.languages import builds_at_import
 from agentforge.languages.python.language import check_syntax
 from agentforge.languages.triton.language import triton_version
-from agentforge.schema import Definition
+from agentforge.schema import Definition, Progress, StitchStarted
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "benchmarks" / "gpu" / "run.py"
@@ -104,13 +104,15 @@ def test_counters_can_be_asked_for_beyond_the_size_of_a_sandboxed_file(
     feedback = importlib.import_module("gpu.feedback")
     targets: list[str] = []
 
-    def measure(left: float, target: Path, device: str = "cuda") -> dict[str, Any]:
+    def measure(left: float, minutes: Any, keep: Any, target: Path) -> dict[str, Any]:
+        assert minutes is run.search_minutes and keep is kept
         targets.append(target.read_text())
         return {"ok": True, "sandboxes": {}}
 
     monkeypatch.setattr(feedback, "measure", measure)
+    kept: Any = lambda _: None  # noqa: E731
     for only in ((), ("large",)):
-        run.feedback(run.Run(60.0, tmp_path, False, lambda _: None, only))
+        run.feedback(run.Run(60.0, tmp_path, False, kept, only))
     assert "torch.randn(16384 // 2, 16384)" in targets[1] and len(targets) == 2
     assert targets[0] == feedback.TARGET.read_text() and run.parts("feedback") == ["large"]
     assert 16384 // 2 * 16384 * 4 > 1 << 28
@@ -362,6 +364,40 @@ def test_verdicts_that_are_wanted_most_come_first(
     found = run.verdict(run.Run(left, tmp_path, False, kept.append, only))
     assert asked == judged and found["ok"] is whole and len(kept) == len(judged)
     assert set(run.parts("verdict")) == {"softmax", *verdict.others(DEFINITION)}
+
+
+def test_the_sandboxes_that_were_asked_are_kept(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    feedback = importlib.import_module("gpu.feedback")
+    there = SimpleNamespace(available=lambda: SimpleNamespace(ok=True))
+    monkeypatch.setattr(
+        feedback, "sandboxes", SimpleNamespace(names=lambda: ["a", "b"], create=lambda _: there)
+    )
+    minutes: list[float] = []
+
+    def one(name: str, given: float, target: Path, device: str) -> dict[str, Any]:
+        minutes.append(given)
+        return {"error": "", "passed": []}
+
+    monkeypatch.setattr(feedback, "_in", one)
+    kept: list[list[str]] = []
+    feedback.measure(300.0, run.search_minutes, lambda answer: kept.append(list(answer["sandboxes"])))
+    assert kept == [["a"], ["a", "b"]]
+    assert minutes == pytest.approx([run.search_minutes(300.0)] * 2, rel=0.01)
+
+
+def test_counters_are_asked_for_without_stitching(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    feedback = importlib.import_module("gpu.feedback")
+
+    def start_run(*_: object, device: str, on_event: Any) -> None:
+        on_event(Progress(text="falling back to another profiler"))
+        on_event(StitchStarted())
+        pytest.fail("the run went on")
+
+    monkeypatch.setattr(feedback, "start_run", start_run)
+    found = feedback._in("rlimits", 1.0, feedback.TARGET, "cpu")
+    assert found["error"] == "" and len(found["refused"]) == 1
 
 
 def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
