@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from agentforge.languages import languages, run_command, write_solution
 from agentforge.languages.cuda import source
@@ -80,6 +81,20 @@ def test_a_gpu_gets_the_named_target_that_fits_it(
 ) -> None:
     flags = [f"--target={one}" for one in named]
     assert agentforge_cuda.target_of(tmp_path / "scale.cu", flags, capability) == target
+
+
+def test_an_argument_is_named_only_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch takes a few microseconds on the host: words for each argument took a part of them."""
+    (tmp_path / "scale.cu").write_text('extern "C" __global__ void scale(float* x, int n, float by) {}\n')
+    kernel = agentforge_cuda.load(str(tmp_path / "model_new.py"), "scale.cu").scale
+    with monkeypatch.context() as patch:
+        patch.setattr(agentforge_cuda, "_place", None)
+        tensors, values = kernel._values((torch.ones(3), 3, 2.0))
+    assert len(tensors) == 1 and [value.value for value in values[1:]] == [3, 2.0]
+    with pytest.raises(TypeError, match=r"argument 3 \(float by\) of scale must be a number, not str"):
+        kernel._values((torch.ones(3), 3, "2"))
+    with pytest.raises(TypeError, match=r"argument 1 \(float\* x\) of scale must be torch\.float32"):
+        kernel._values((torch.ones(3).double(), 3, 2.0))
 
 
 @pytest.mark.parametrize("here", ["sm_103", "sm_999"])

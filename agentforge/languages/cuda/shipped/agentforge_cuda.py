@@ -143,23 +143,32 @@ def compiler_flags(flags: Sequence[str]) -> list[str]:
 # ----------------------------------------------------------------------------------------------- launches
 
 
-def _tensor(value: Any, parameter: _cpp.Parameter, where: str) -> torch.Tensor | None:
+def _place(prototype: _cpp.Prototype, index: int) -> str:
+    """An argument in words, for errors."""
+    parameter = prototype.parameters[index]
+    stars = "*" if parameter.pointer else ""
+    return f"argument {index + 1} ({parameter.type}{stars} {parameter.name}) of {prototype.name}"
+
+
+def _tensor(value: Any, prototype: _cpp.Prototype, index: int) -> torch.Tensor | None:
     """The tensor of a pointer argument, checked except for its device."""
     if value is None:
         return None
     strided = isinstance(value, Strided)
     tensor = value.tensor if strided else value
     if not isinstance(tensor, torch.Tensor):
+        where = _place(prototype, index)
         raise TypeError(f"{where} must be a torch.Tensor or None, not {type(value).__name__}")
-    allowed = _cpp._DTYPES[parameter.type]
+    allowed = _cpp._DTYPES[prototype.parameters[index].type]
     if allowed and tensor.dtype not in allowed:
         names = " or ".join(str(d) for d in allowed)
-        raise TypeError(f"{where} must be {names}, not {tensor.dtype}")
+        raise TypeError(f"{_place(prototype, index)} must be {names}, not {tensor.dtype}")
     if tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
-        raise TypeError(f"{where} must be a plain dense tensor")
+        raise TypeError(f"{_place(prototype, index)} must be a plain dense tensor")
     if not (strided or tensor.is_contiguous()):
         raise ValueError(
-            f"{where} is not contiguous (shape {tuple(tensor.shape)}, strides {tensor.stride()}); "
+            f"{_place(prototype, index)} is not contiguous "
+            f"(shape {tuple(tensor.shape)}, strides {tensor.stride()}); "
             "call contiguous(), or wrap it in Strided and pass its strides"
         )
     return tensor
@@ -214,13 +223,12 @@ class Kernel:
         tensors: list[torch.Tensor | None] = []
         values: list[Any] = []
         for index, (parameter, value) in enumerate(zip(prototype.parameters, arguments, strict=True)):
-            stars = "*" if parameter.pointer else ""
-            where = f"argument {index + 1} ({parameter.type}{stars} {parameter.name}) of {prototype.name}"
             if parameter.pointer:
-                tensors.append(_tensor(value, parameter, where))
+                tensors.append(_tensor(value, prototype, index))
                 values.append(ctypes.c_void_p(tensors[-1].data_ptr() if tensors[-1] is not None else 0))
             elif parameter.type in ("float", "double"):
                 if isinstance(value, torch.Tensor) or not isinstance(value, int | float):
+                    where = _place(prototype, index)
                     raise TypeError(f"{where} must be a number, not {type(value).__name__}")
                 values.append(_cpp._SCALARS[parameter.type](value))
             else:
