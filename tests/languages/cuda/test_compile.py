@@ -74,6 +74,10 @@ def test_the_target_is_the_first_visible_gpus(
         (("sm_90a", "sm_100f"), (10, 0), "sm_100f"),
         (("sm_80", "sm_100"), (9, 0), "sm_90"),
         (("sm_100f",), (10, 3), "sm_100f"),
+        (("sm_80",), (9, 0), "sm_90"),
+        (("sm_86",), (8, 9), "sm_86"),
+        (("sm_89",), (8, 6), "sm_86"),
+        (("sm_100a",), (10, 3), "sm_103"),
     ],
 )
 def test_a_gpu_gets_the_named_target_that_fits_it(

@@ -116,11 +116,18 @@ def named_targets(flags: Sequence[str]) -> list[str]:
     return [f.split("=")[1] for f in flags if f.startswith(_TARGET_FLAGS)]
 
 
+def _loads(target: str, capability: tuple[int, int]) -> bool:
+    """True if a GPU loads a cubin for the target: of its major version, and of no later minor one."""
+    match = re.fullmatch(r"sm_(\d+)(\d)f?", target)
+    return match is not None and int(match[1]) == capability[0] and int(match[2]) <= capability[1]
+
+
 def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int], text: str = "") -> str:
     """Target to compile for: `sm_90`, or `sm_90a` for architecture-specific instructions.
 
-    A target that the flags name for the capability comes first, then one that they name alone. `sm_90a` is
-    used if the kernel or a header contains such instructions or `// agentforge: arch-specific`.
+    A target that the flags name for the capability comes first, then one that they name alone and that a GPU
+    of this capability can load. `sm_90a` is used if the kernel or a header contains such instructions or
+    `// agentforge: arch-specific`.
 
     Args:
         text: a kernel's code if it lies in a string of a Python file.
@@ -128,7 +135,7 @@ def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int], t
     named = list(dict.fromkeys(named_targets(flags)))
     number = capability[0] * 10 + capability[1]
     fitting = [target for target in named if target.rstrip("af") == f"sm_{number}"]
-    if fitting or len(named) == 1:
+    if fitting or (len(named) == 1 and _loads(named[0], capability)):
         return (fitting or named)[-1]
     texts = (text, *(path.read_text() for path in _related(source))) if number >= 90 else ()
     specific = any(map(_SPECIFIC.search, texts))
