@@ -7,6 +7,7 @@ import math
 import os
 import resource
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -21,7 +22,8 @@ from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.candidates import build, sanitized_builds
 from agentforge.referee.candidates.build import BuildFailure, CandidateBuilder
 from agentforge.referee.candidates.sanitized_builds import SanitizedBuilds
-from agentforge.schema import EvaluationStatus, Level, MachineError, Solution
+from agentforge.referee.workers.device_backend import DeviceBackend
+from agentforge.schema import Diagnostic, EvaluationStatus, Level, MachineError, Solution
 from agentforge.testing.language import make_solution
 
 from ..judging import DEVICE, WORKLOAD, problem, quick_referee, solution_of
@@ -34,6 +36,25 @@ def builder_of(folder: Path, **settings: Any) -> CandidateBuilder:
     return CandidateBuilder(
         mock.Mock(), mock.Mock(), mock.Mock(), folder, folder, RefereeSettings(**settings)
     )
+
+
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_what_ran_on_a_gpu_is_not_refused_for_how_it_compiles_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timed_out: bool
+) -> None:
+    failed = BuildResult(
+        False, timed_out=timed_out, diagnostics=(Diagnostic(message="it cannot be imported: KeyError"),)
+    )
+    language = SimpleNamespace(compile_launched=lambda *_, **__: failed)
+    monkeypatch.setattr(CandidateBuilder, "_language", lambda *_: language)
+    builder = builder_of(tmp_path)
+    with pytest.raises(BuildFailure):
+        builder.compile_launched(SOLUTION, [])
+    builder.backend = DeviceBackend("null", kind="cuda", remote=True)
+    result = builder.compile_launched(SOLUTION, [])
+    assert result is not None and result.ok and not result.timed_out
+    (note,) = result.diagnostics
+    assert note.severity == "note" and note.message == "not compiled ahead: it cannot be imported: KeyError"
 
 
 @pytest.mark.parametrize(
