@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 _calls: Counter[str] = Counter()
@@ -18,13 +19,17 @@ def calls() -> dict[str, int]:
 class Counted:
     """A kernel of CuPy that counts its launches; everything else is the kernel's own."""
 
-    def __init__(self, kernel: Any, run: bool) -> None:
-        self.__dict__.update(_kernel=kernel, _run=run)
+    def __init__(self, kernel: Any, run: bool, name: str = "") -> None:
+        self.__dict__.update(_kernel=kernel, _run=run, _name=name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel."""
-        _calls[self._kernel.name] += 1
+        _calls[self._name or self._kernel.name] += 1
         return self._kernel(*args, **kwargs) if self._run else None
+
+    def __getitem__(self, sizes: Any) -> Counted:
+        """Its launch with these sizes, for kernels of `cupyx.jit`."""
+        return Counted(self._kernel[sizes], self._run, self._name or self._kernel.name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -72,6 +77,10 @@ def install(run: bool) -> None:
         )
 
     cupy.fuse = fuse
+    with suppress(ImportError):
+        from cupyx import jit  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        jit.rawkernel = _jit(jit.rawkernel, run)
 
 
 def _counting(plain: Callable[..., Any], around: Callable[[Any, bool], Any], run: bool) -> Any:
@@ -80,6 +89,16 @@ def _counting(plain: Callable[..., Any], around: Callable[[Any, bool], Any], run
         return around(plain(*args, **kwargs), run)
 
     return make
+
+
+def _jit(plain: Callable[..., Any], run: bool) -> Callable[..., Any]:
+    """`cupyx.jit.rawkernel`, whose device functions are no kernels: kernels call them."""
+
+    def rawkernel(*, device: bool = False, **options: Any) -> Callable[..., Any]:
+        decorate = plain(device=device, **options)
+        return decorate if device else lambda function: Counted(decorate(function), run, function.__name__)
+
+    return rawkernel
 
 
 def _fused(kernel: Callable[..., Any], name: str, run: bool) -> Callable[..., Any]:

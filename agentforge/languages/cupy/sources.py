@@ -13,7 +13,7 @@ from ..cuda.load_inline.parse import LiteralValues, NotLiteral, called_name
 from ..cuda.source import kernel_bodies, unsupported_in
 
 RAW = ("RawKernel", "RawModule")
-KERNELS = (*RAW, "ElementwiseKernel", "ReductionKernel", "fuse")
+KERNELS = (*RAW, "ElementwiseKernel", "ReductionKernel", "fuse", "rawkernel")
 _MODULES = ("cupy", "cupy.cuda", "cupy.cuda.stream")
 """Modules of CuPy that exist without a GPU."""
 _STREAM = ("ExternalStream", "from_external")
