@@ -35,7 +35,7 @@ def eager_branches() -> Iterator[None]:
     functions: list[tuple[Any, str, Callable[..., Any]]] = [
         (masks, "is_torchdynamo_exporting", _never),
         (attention, "is_torchdynamo_compiling", _never),
-        (masks, _FIND_PACKED, partial(_packed, getattr(masks, _FIND_PACKED, None))),
+        (masks, _FIND_PACKED, partial(_packed, getattr(masks, _FIND_PACKED, _never))),
         (torch.nn.TransformerEncoder, "forward", _encode),
     ]
     with _replaced(functions):

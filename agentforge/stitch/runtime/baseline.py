@@ -63,7 +63,7 @@ def _whole(module: Any) -> Callable[..., Any]:
     return _own_code(run)
 
 
-def _own_code(function: FunctionType) -> FunctionType:
+def _own_code(function: Any) -> Callable[..., Any]:
     """An equal function with code of its own: Dynamo compiles code at most eight times."""
     return FunctionType(function.__code__.replace(), function.__globals__, closure=function.__closure__)
 

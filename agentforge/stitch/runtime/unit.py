@@ -126,10 +126,10 @@ class Unit:
                 )
         found_values = {cls: values(cls) for cls in found_codes}
         for module, name, captured in zip(modules, names, self.values, strict=True):
-            for place, captured_text in captured.items():
-                if unlike(text := found_values[type(module)].get(place, ""), captured_text):
+            for origin, captured_text in captured.items():
+                if unlike(read := found_values[type(module)].get(origin, ""), captured_text):
                     what = f"the forward of its submodule {name!r}" if name else "its forward"
-                    return f"{what} reads {place}: {text or 'an object'}, not the captured {captured_text}"
+                    return f"{what} reads {origin}: {read or 'an object'}, not the captured {captured_text}"
         for module, name, parts in zip(modules, names, self.parts, strict=True):
             what = f"its submodule {name!r}" if name else "it"
             for kind, noun in (("_modules", "submodules"), ("_parameters", "parameters")):

@@ -1030,8 +1030,8 @@ def test_a_child_is_built_and_entered_as_its_parent(coder: LLMCoder, model: Scri
     ]
     theirs = wrote.model_copy(update={"spec": spec, "sources": tuple(sources)})
     parent = failed(1, evaluation=evaluation(), solution=theirs, critique=Critique(kind="optimize"))
-    line = "        float sum = 0;\n"
-    model.answers.append(f"EDIT: kernel.cpp\n<<<<<<< SEARCH\n{line}=======\n        float sum = 0.0f;\n>>>>>>> REPLACE")
+    old, new = "        float sum = 0;\n", "        float sum = 0.0f;\n"
+    model.answers.append(f"EDIT: kernel.cpp\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE")
     made = coder.code(task(parent), PLAN, parent).solution
     assert made.spec == spec
     assert {file.path for file in made.sources} == {file.path for file in theirs.sources}
