@@ -60,7 +60,7 @@ def measure(
 
     Args:
         left: seconds.
-        search_minutes: minutes of search for a run that may take so many seconds.
+        search_minutes: minutes of search for a run of that many seconds.
         keep: writes the results so far.
         target: the model to optimize.
         device: its kind.

@@ -46,7 +46,7 @@ class Overhead:
 
     Args:
         slack_s: seconds that may stand beside any call more than beside the reference's.
-        share: of what stands beside the reference's usual call, that may come on top.
+        share: of the time beside the reference's usual call, which may come on top.
     """
 
     claim: str
