@@ -38,7 +38,9 @@ class HuggingFace:
         name = path.stem if path.stem != "config" else str(config["model_type"])
         payload = {
             "config": config,
-            "options": asdict(replace(options, progress=None, dtype=_check_dtype(options.dtype))),
+            "options": asdict(
+                replace(options, progress=None, failures=None, dtype=_check_dtype(options.dtype))
+            ),
             "name": name,
             "origin": spec,
             "device": options.device,
