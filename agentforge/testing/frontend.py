@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agentforge.devices import DeviceSpec
 from agentforge.frontends import Frontend, FrontendOptions
+from agentforge.problems.failures import KnownFailures
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import AgentForgeError, TargetError
+
+
+def _as_a_run_gives_them(options: FrontendOptions, folder: Path) -> FrontendOptions:
+    """With what cannot be sent to another process."""
+    device = DeviceSpec(kind="cpu", name="test", architecture="test")
+    return replace(options, failures=KnownFailures(folder / "cache", device), progress=lambda line: None)
 
 
 class FrontendContract(ABC):
@@ -32,7 +41,7 @@ class FrontendContract(ABC):
 
     def test_a_target_is_a_whole_model_in_the_convention(self, tmp_path: Path) -> None:
         spec, options = self.good(tmp_path)
-        target = self.make().load(spec, options)
+        target = self.make().load(spec, _as_a_run_gives_them(options, tmp_path))
         assert target.origin == spec
         assert target.definition.op_type == "model"
         assert target.workloads[0].source == "reference"
