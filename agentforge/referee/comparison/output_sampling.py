@@ -208,6 +208,14 @@ def _alternative(leaves: Sequence[Leaf], part: Part) -> torch.Tensor | None:
     return None if other is None else _range(other, part)
 
 
+def within(part: Part, leaves: Sequence[Leaf]) -> Part:
+    """The part, moved and shortened so that it exists in this output: sizes may depend on the inputs."""
+    index, first, count = part
+    numel = leaves[index].value.numel()
+    count = min(count, numel)
+    return index, min(first, numel - count), count
+
+
 def range_of(leaves: Sequence[Leaf], part: Part) -> Leaf:
     """A flat range of an output that was read whole, with its alternative."""
     leaf = leaves[part[0]]

@@ -17,7 +17,13 @@ from agentforge.referee.checks import When
 from agentforge.referee.checks.behaviour.soak import Soak
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.comparison.draw_bounds import DrawBounds
-from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan
+from agentforge.referee.comparison.output_sampling import (
+    OutputSampling,
+    Sample,
+    SamplePlan,
+    range_of,
+    within,
+)
 from agentforge.referee.comparison.tolerance import Bound, root_mean_square
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf, Part
@@ -255,3 +261,15 @@ def test_of_large_answers_only_parts_are_kept(monkeypatch: pytest.MonkeyPatch, n
         endured(candidate, monkeypatch, bench)
     assert candidate.alive == {kept}
     assert candidate.calls == 41
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [(10, (0, 4, 3)), (5, (0, 2, 3)), (2, (0, 0, 2)), (0, (0, 0, 0))],
+)
+def test_a_part_exists_in_an_output_of_another_size(rows: int, part: Part) -> None:
+    """As the rows that values of an input select."""
+    leaves = [Leaf("out", torch.arange(rows))]
+    moved = within((0, 4, 3), leaves)
+    assert moved == part
+    assert range_of(leaves, moved).value.numel() == part[2]
