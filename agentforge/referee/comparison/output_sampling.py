@@ -208,20 +208,20 @@ def _alternative(leaves: Sequence[Leaf], part: Part) -> torch.Tensor | None:
     return None if other is None else _range(other, part)
 
 
-def within(part: Part, leaves: Sequence[Leaf]) -> Part:
-    """The part, moved and shortened so that it exists in this output: sizes may depend on the inputs."""
+def range_of(leaves: Sequence[Leaf], part: Part) -> tuple[Part, Leaf]:
+    """A flat range of an output that was read whole, with its alternative.
+
+    Sizes may depend on the inputs: a part that does not exist in this output is moved and shortened.
+    """
     index, first, count = part
-    numel = leaves[index].value.numel()
-    count = min(count, numel)
-    return index, min(first, numel - count), count
-
-
-def range_of(leaves: Sequence[Leaf], part: Part) -> Leaf:
-    """A flat range of an output that was read whole, with its alternative."""
-    leaf = leaves[part[0]]
-    return replace(leaf, value=_range(leaf.value, part), alternative=_alternative(leaves, part))
+    leaf = leaves[index]
+    count = min(count, leaf.value.numel())
+    part = index, min(first, leaf.value.numel() - count), count
+    return part, replace(leaf, value=_range(leaf.value, part), alternative=_alternative(leaves, part))
 
 
 def _range(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+    """A flat range; empty if it does not exist, as a worker gives it."""
     _, first, count = part
-    return tensor.reshape(-1)[first : first + count].clone()
+    flat = tensor.reshape(-1)
+    return flat[first : first + count if first + count <= flat.numel() else first].clone()

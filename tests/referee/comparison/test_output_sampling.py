@@ -17,13 +17,7 @@ from agentforge.referee.checks import When
 from agentforge.referee.checks.behaviour.soak import Soak
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.comparison.draw_bounds import DrawBounds
-from agentforge.referee.comparison.output_sampling import (
-    OutputSampling,
-    Sample,
-    SamplePlan,
-    range_of,
-    within,
-)
+from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, range_of
 from agentforge.referee.comparison.tolerance import Bound, root_mean_square
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf, Part
@@ -270,6 +264,14 @@ def test_of_large_answers_only_parts_are_kept(monkeypatch: pytest.MonkeyPatch, n
 def test_a_part_exists_in_an_output_of_another_size(rows: int, part: Part) -> None:
     """As the rows that values of an input select."""
     leaves = [Leaf("out", torch.arange(rows))]
-    moved = within((0, 4, 3), leaves)
+    moved, found = range_of(leaves, (0, 4, 3))
     assert moved == part
-    assert range_of(leaves, moved).value.numel() == part[2]
+    assert found.value.numel() == part[2]
+
+
+def test_a_part_that_no_answer_has_is_settled_empty() -> None:
+    """Also if the reference's answers in float32 and float64 differ in kind somewhere."""
+    whole = [Leaf("out", torch.ones(5), alternative=torch.full((5,), torch.inf))]
+    plan, empty = SamplePlan([], [(0, 2, 4)], whole=False), Sample(pieces=[torch.ones(0)])
+    (piece,) = checks_of(0, torch.ones(9)).settled(plan, empty, empty, whole).pieces
+    assert piece.numel() == 0

@@ -9,7 +9,7 @@ from functools import partial
 from random import SystemRandom
 
 from agentforge.referee.comparison.draw_bounds import DrawBounds, own_draw
-from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, range_of, within
+from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, range_of
 from agentforge.referee.comparison.tolerance import settled
 from agentforge.referee.timing.patience import busy
 from agentforge.referee.timing.rare_work import Effort, levelled, rare_work
@@ -97,8 +97,7 @@ class _Right:
         leaves = context.baselines.expect(context.prepared, slot)
 
         def draw(number: int = _PARTS) -> list[tuple[Part, Leaf]]:
-            parts = (within(part, leaves) for part in sampling.parts(number, _ELEMENTS))
-            return [(part, range_of(leaves, part)) for part in parts]
+            return [range_of(leaves, part) for part in sampling.parts(number, _ELEMENTS)]
 
         ranges: Callable[[], list[tuple[Part, Leaf]]] = draw
         if not sampling.medium:
