@@ -16,7 +16,6 @@ from agentforge.schema import (
     Definition,
     Evaluation,
     EvaluationStatus,
-    Evidence,
     FrozenModel,
     Interval,
     Level,
@@ -136,7 +135,7 @@ def judged(bare: Recheck, made: Made, evaluation: Evaluation) -> Recheck:
         sentence = _not_judged(bare, next(iter(evaluation.reasons), evaluation.status.value))
         return bare.model_copy(update={"evaluation": evaluation, "sentence": sentence})
     idle = _idle(made, evaluation)
-    right = evaluation.passed and evaluation.evidence is not Evidence.SUSPICIOUS and not idle
+    right = evaluation.passed and not evaluation.suspicious and not idle
     performance = evaluation.performance if right else None
     now = performance.speedup.get(bare.baseline) if performance else None
     faster = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agentforge.registry import Registry
@@ -43,6 +43,10 @@ class FrontendOptions:
     """Of earlier runs; a model that is known to hang, or to need more memory than is free, is not run."""
     progress: Callable[[str], None] | None = field(default=None, compare=False)
     """Receives lines of progress while the model is loaded."""
+
+    def sendable(self) -> dict[str, Any]:
+        """What another process makes equal options from: all but what belongs to this process."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.compare}
 
 
 class Frontend(Protocol):

@@ -7,7 +7,7 @@ import inspect
 import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,7 @@ class HuggingFace:
         name = path.stem if path.stem != "config" else str(config["model_type"])
         payload = {
             "config": config,
-            "options": asdict(
-                replace(options, progress=None, failures=None, dtype=_check_dtype(options.dtype))
-            ),
+            "options": replace(options, dtype=_check_dtype(options.dtype)).sendable(),
             "name": name,
             "origin": spec,
             "device": options.device,

@@ -22,7 +22,7 @@ from agentforge.schema import (
     Usage,
 )
 
-NO_USE = "nothing usable was answered"
+_UNUSABLE = "nothing usable was answered"
 
 
 def sentence(error: BaseException) -> str:
@@ -34,13 +34,13 @@ def sentence(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def why_not(agent: str, error: Exception) -> str:
+def error_text(agent: str, error: Exception) -> str:
     """Error of an attempt whose planner or coder raised.
 
     It begins with `agent` (`CODER_FAILED`, `PLANNER_FAILED`), so that the question is asked again, unless
     another answer to it would not do either.
     """
-    return f"{NO_USE if isinstance(error, NoUsableAnswer) else agent}: {sentence(error)}"
+    return f"{_UNUSABLE if isinstance(error, NoUsableAnswer) else agent}: {sentence(error)}"
 
 
 def add_usage(before: Usage, *more: Usage, started: float) -> Usage:

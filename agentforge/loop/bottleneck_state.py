@@ -280,7 +280,7 @@ class BottleneckState:
     def _accepted(self) -> bool:
         """Whether a judge closed the bottleneck with an attempt that cannot be timed here, or that may be
         faster than both baselines and than which none is clearly faster; doubtful ones decide nothing."""
-        doubted = {name for name, e in self.evaluations.items() if e.evidence is Evidence.SUSPICIOUS}
+        doubted = {name for name, e in self.evaluations.items() if e.suspicious}
         judged = ((a.id, self.evaluations.get(a.id)) for a in self.attempts)
         known = {name: self.best_baseline.interval(evaluation) for name, evaluation in judged if evaluation}
         waiting = {a.id for a in self.contenders(LAST_REMEASUREMENTS)}

@@ -45,7 +45,7 @@ from agentforge.schema import (
 )
 
 from ._base import Agents, PendingAttempt, SearchedBottleneck
-from ._describe import add_usage, paid, promotion, reflected, sentence, which, why_not
+from ._describe import add_usage, error_text, paid, promotion, reflected, sentence, which
 from .attempt_referee import AttemptReferee
 from .bottleneck_state import BottleneckState
 from .budget import BudgetMeter
@@ -99,7 +99,7 @@ class Supervisor:
             self.meter.stop(str(error))
             return True
         except Exception as why:
-            self.fail(new, why_not(PLANNER_FAILED, why), started, why)
+            self.fail(new, error_text(PLANNER_FAILED, why), started, why)
             return True
         if plan is None:
             kind = f"to propose in {self.settings.language} for a {self.device}"
@@ -158,7 +158,7 @@ class Supervisor:
         except AgentForgeError:
             raise
         except Exception as why:
-            self.fail(with_cards(attempt, task.served), why_not(CODER_FAILED, why), started, why)
+            self.fail(with_cards(attempt, task.served), error_text(CODER_FAILED, why), started, why)
             return
         usage = add_usage(attempt.usage, draft.usage, started=started)
         self.keep_solution(with_cards(attempt, task.served, usage=usage), draft.solution)

@@ -49,8 +49,11 @@ def _encode(
     src_key_padding_mask: torch.Tensor | None = None,
     is_causal: bool | None = None,
 ) -> torch.Tensor:
-    """Encode without a mask of padding: eager leaves padded places out and makes them zeros, if the values of
-    the mask allow it, and an export computes them."""
+    """The encoder's own forward, which is refused with a mask of padding.
+
+    If the mask's values allow it, eager leaves padded places out and gives zeros there. An export would
+    compute them.
+    """
     fast = torch.backends.mha.get_fastpath_enabled() and getattr(encoder, "use_nested_tensor", False)
     batch = src.dim() == 3 and not encoder.layers[0].training
     if fast and batch and mask is None and src_key_padding_mask is not None:

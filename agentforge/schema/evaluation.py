@@ -315,6 +315,10 @@ class Evaluation(FrozenModel):
     def verified(self) -> bool:
         return self.evidence is Evidence.VERIFIED
 
+    @property
+    def suspicious(self) -> bool:
+        return self.evidence is Evidence.SUSPICIOUS
+
 
 @dataclass(frozen=True)
 class BestBaseline:

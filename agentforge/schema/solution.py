@@ -48,6 +48,14 @@ class BuildSpec(FrozenModel):
         return value
 
     @property
+    def entry_file(self) -> str:
+        return self.entry_point.split("::")[0]
+
+    @property
+    def entry_class(self) -> str:
+        return self.entry_point.split("::")[1]
+
+    @property
     def needs_gpu(self) -> bool:
         """Whether the language runs on GPUs only."""
         return self.language in ("cuda", "cupy", "triton")
@@ -82,11 +90,11 @@ class Solution(FrozenModel):
 
     @property
     def entry_file(self) -> str:
-        return self.spec.entry_point.split("::")[0]
+        return self.spec.entry_file
 
     @property
     def entry_class(self) -> str:
-        return self.spec.entry_point.split("::")[1]
+        return self.spec.entry_class
 
     @cached_property
     def hash(self) -> str:

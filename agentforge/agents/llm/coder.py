@@ -20,7 +20,6 @@ from agentforge.schema import (
     CardKind,
     Evaluation,
     EvaluationStatus,
-    Evidence,
     Level,
     Plan,
     Solution,
@@ -58,7 +57,7 @@ REPAIRABLE = frozenset(EvaluationStatus) - {
 
 _DONE = re.compile(r"\A\W*DONE\W*\Z")
 """An answer that hands in the code which a tool got last."""
-_BASE = "an EDIT applies to the files as you wrote them last"
+_EDITED = "an EDIT applies to the files as you wrote them last"
 _WRITE = "coder/write.md.j2"
 _IMPROVE = "coder/improve.md.j2"
 _FREE = (_WRITE, _IMPROVE, "coder/repair_slower.md.j2")
@@ -88,7 +87,7 @@ class _Verdicts:
         found = next((e for level in levels if (e := self._found.get((solution.hash, level)))), None)
         if found is None:
             return False, False, 0.0
-        return found.passed, found.evidence is not Evidence.SUSPICIOUS, self._speedup(found) or 0.0
+        return found.passed, not found.suspicious, self._speedup(found) or 0.0
 
 
 class LLMCoder:
@@ -167,14 +166,14 @@ class LLMCoder:
             )
             written.append(solution)
             if any(solution.hash == earlier.hash for earlier in failing):
-                raise Objection(f"this is the same code as before: change it ({_BASE})")
+                raise Objection(f"this is the same code as before: change it ({_EDITED})")
             for level in (Level.SMOKE, Level.QUICK) if task.check and len(failing) < MOST_REPLIES else ():
                 evaluation = task.check(solution, level) if task.check else None
                 if evaluation is not None and evaluation.status in REPAIRABLE:
                     failing.append(solution)
                     raise Feedback(_reply(solution, evaluation))
                 if level is Level.SMOKE and task.twin is not None and (why := task.twin(solution)):
-                    raise Objection(f"{why}: change what the processor does ({_BASE})")
+                    raise Objection(f"{why}: change what the processor does ({_EDITED})")
             return solution
 
         system = (
@@ -253,9 +252,8 @@ def _spec(language: str, base: Solution | None) -> BuildSpec:
 def _check(files: tuple[SourceFile, ...], spec: BuildSpec) -> None:
     """Check what needs no compiler."""
     by_path = {file.path: file.content for file in files}
-    entry, name = spec.entry_point.split("::")
-    if f"class {name}" not in by_path.get(entry, ""):
-        raise Objection(f"{entry} with `class {name}` is missing")
+    if f"class {spec.entry_class}" not in by_path.get(spec.entry_file, ""):
+        raise Objection(f"{spec.entry_file} with `class {spec.entry_class}` is missing")
     kernel_file = language_info(spec.language).kernel_file
     if not any(path.endswith(PurePosixPath(kernel_file).suffix) for path in by_path):
         raise Objection(f"the kernels' file is missing: write it as `FILE: {kernel_file}`")

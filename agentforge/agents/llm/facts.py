@@ -9,15 +9,7 @@ from typing import Any
 
 from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.facts import measured_metrics
-from agentforge.schema import (
-    Citation,
-    Classification,
-    Diagnostic,
-    Evaluation,
-    Evidence,
-    ReasonCode,
-    Solution,
-)
+from agentforge.schema import Citation, Classification, Diagnostic, Evaluation, ReasonCode, Solution
 
 from .history import number_of
 from .schemas import Cited
@@ -124,7 +116,7 @@ def of_verdict(solution: Solution, evaluation: Evaluation | None) -> dict[str, A
     return {
         "status": evaluation.status.value,
         "reasons": evaluation.reasons[:4],
-        "suspicious": evaluation.evidence is Evidence.SUSPICIOUS,
+        "suspicious": evaluation.suspicious,
         "diagnostics": [(d, _line(solution, d)) for d in errors],
         "mismatch": mismatch(evaluation),
         "facts": prompt_lines(of_evaluation(evaluation)),

@@ -8,16 +8,7 @@ from itertools import takewhile
 from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.judge import ENOUGH_OF_SOL
 from agentforge.llm import CallFailed, CannotAfford, Response, strict_schema
-from agentforge.schema import (
-    CardKind,
-    Citation,
-    Critique,
-    Evaluation,
-    EvaluationStatus,
-    Evidence,
-    Plan,
-    Solution,
-)
+from agentforge.schema import CardKind, Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
 from . import facts
 from .history import best_lessons, best_verified, fingerprint, shown_files, told_findings
@@ -155,7 +146,7 @@ def _without_model(task: Task, evaluation: Evaluation) -> Critique | None:
         return Critique(kind="abandon", error_class="cheating", cause=cause, author="supervisor")
     if evaluation.passed:
         performance = evaluation.performance
-        if evaluation.evidence is Evidence.SUSPICIOUS:
+        if evaluation.suspicious:
             return None  # it cannot be promoted as it is
         if performance is None:
             cause = "it is right, and cannot be timed here"

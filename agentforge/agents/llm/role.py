@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -126,9 +126,8 @@ class Role:
                     )
                 if called > self.settings.tool_calls:
                     sent_back, last = sent_back + 1, "it calls tools and does not answer"
-                longer = request.with_results(answer.response, tuple(results))
-                shorter = _begun(first, newest()).with_results(answer.response, tuple(results))
-                request = _fitting(longer, shorter)
+                turn = partial(Request.with_results, response=answer.response, results=tuple(results))
+                request = _fitting(turn, request, first, newest)
                 continue
             try:
                 return take(_whole(answer.response), sent_back > 0), usage
@@ -139,10 +138,11 @@ class Role:
                 else:
                     sent_back += 1
                     reply = render("shared/again.md.j2", role=self.name, objection=last)
-                said = answer.response.text, reply
-                request = _fitting(request.then(*said), _begun(first, newest()).then(*said))
-                limited = answer.limited if answer.response.stop == "length" else ""
+                turn = partial(Request.then, answer=answer.response.text, objection=reply)
+                request = _fitting(turn, request, first, newest)
+                limited = ""
                 if answer.response.stop == "length":
+                    limited = answer.limited
                     request = request.model_copy(update={"max_tokens": most})
                     last += _CUT
         if limited:
@@ -165,17 +165,20 @@ class Role:
 
 
 def _begun(first: Request, newest: str) -> Request:
-    """The first request, with what later ones came to."""
+    """The first request, with what the answers came to."""
     asked = first.messages[0]
     text = f"{asked.text}\n\n{newest}" if newest else asked.text
     return first.model_copy(update={"messages": (asked.model_copy(update={"text": text}),)})
 
 
-def _fitting(longer: Request, shorter: Request) -> Request:
-    """The first that is short enough: with all turns, without their signed reasoning, or `shorter`."""
+def _fitting(
+    add: Callable[[Request], Request], request: Request, first: Request, newest: Callable[[], str]
+) -> Request:
+    """The request with a turn more. If it is too long: without signed reasoning, or with that turn alone."""
+    longer = add(request)
     if longer.characters > MOST_CHARACTERS:
         longer = longer.unsigned()
-    return longer if longer.characters <= MOST_CHARACTERS else shorter
+    return longer if longer.characters <= MOST_CHARACTERS else add(_begun(first, newest()))
 
 
 def parsed(kind: type[Structured], response: Response) -> Structured:

@@ -11,15 +11,7 @@ from typing import Any
 
 from agentforge.agents._base import Task
 from agentforge.llm import ToolCall, ToolSpec
-from agentforge.schema import (
-    Evaluation,
-    EvaluationStatus,
-    Evidence,
-    Level,
-    Solution,
-    Strategy,
-    StrategyRecord,
-)
+from agentforge.schema import Evaluation, EvaluationStatus, Level, Solution, Strategy, StrategyRecord
 
 from . import facts
 from .history import told_findings
@@ -167,7 +159,7 @@ class CoderTools:
         if performance.sol_s:
             lines.append(f"speed of light: {performance.sol_s * 1e6:.4g} us")
         lines += [f"- {finding}" for finding in told_findings(evaluation)[:_MOST_FINDINGS]]
-        if evaluation.evidence is Evidence.SUSPICIOUS:
+        if evaluation.suspicious:
             lines.append(f"it will not be kept, because it is suspicious: {'; '.join(evaluation.reasons)}")
         return "\n".join(lines) + _errors(evaluation)
 

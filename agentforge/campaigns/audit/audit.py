@@ -23,7 +23,6 @@ from agentforge.schema import (
     Definition,
     Evaluation,
     EvaluationStatus,
-    Evidence,
     FrozenModel,
     HarnessError,
     Interval,
@@ -247,7 +246,7 @@ def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:
         return Outcome.UNSUPPORTED, ""
     if not evaluation.passed:
         return (Outcome.AS_CLAIMED_WRONG if claim.correct is False else Outcome.REFUTED), ""
-    if evaluation.evidence is Evidence.SUSPICIOUS:
+    if evaluation.suspicious:
         return Outcome.REFUTED, ""
     if claim.correct is False:
         return Outcome.CLAIMED_WRONG, "its author says that it is wrong, and it passes all checks here"

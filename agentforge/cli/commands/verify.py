@@ -52,11 +52,11 @@ def register(app: typer.Typer) -> None:
 
 def exit_status(evaluation: Evaluation) -> int:
     """0 if verified, or if `quick` was asked for and passed; 3 if the referee failed; else 1."""
-    from agentforge.schema import EvaluationStatus, Evidence, Level
+    from agentforge.schema import EvaluationStatus, Level
 
     if evaluation.status is EvaluationStatus.HARNESS_ERROR:
         return 3
-    unproven = evaluation.level is Level.QUICK and evaluation.evidence is not Evidence.SUSPICIOUS
+    unproven = evaluation.level is Level.QUICK and not evaluation.suspicious
     return 0 if evaluation.verified or (evaluation.passed and unproven) else 1
 
 

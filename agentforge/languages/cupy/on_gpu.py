@@ -20,16 +20,16 @@ class Counted:
     """A kernel of CuPy that counts its launches; everything else is the kernel's own."""
 
     def __init__(self, kernel: Any, run: bool, name: str = "") -> None:
-        self.__dict__.update(_kernel=kernel, _run=run, _name=name)
+        self.__dict__.update(_kernel=kernel, _run=run, _name=name or kernel.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launch the kernel."""
-        _calls[self._name or self._kernel.name] += 1
+        _calls[self._name] += 1
         return self._kernel(*args, **kwargs) if self._run else None
 
     def __getitem__(self, sizes: Any) -> Counted:
         """Its launch with these sizes, for kernels of `cupyx.jit`."""
-        return Counted(self._kernel[sizes], self._run, self._name or self._kernel.name)
+        return Counted(self._kernel[sizes], self._run, self._name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)

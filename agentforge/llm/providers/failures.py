@@ -198,16 +198,20 @@ class Endpoint:
 
 def _said(error: Any) -> str:
     """The endpoint's message, with its codes if there are any."""
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    if isinstance(inner, dict):
-        details = inner.get("details")
-        code = details.get("error_code") if isinstance(details, dict) else None
-        message = inner.get("message") or inner.get("detail")
-        parts = (inner.get("type"), inner.get("code"), code, message, _forwarded(inner.get("metadata")))
-        if any(parts):
-            return ": ".join(dict.fromkeys(str(p) for p in parts if p))
+    inner = _error_of(getattr(error, "body", None))
+    details = inner.get("details")
+    code = details.get("error_code") if isinstance(details, dict) else None
+    message = inner.get("message") or inner.get("detail")
+    parts = (inner.get("type"), inner.get("code"), code, message, _forwarded(inner.get("metadata")))
+    if any(parts):
+        return ": ".join(dict.fromkeys(str(p) for p in parts if p))
     return str(getattr(error, "message", error))
+
+
+def _error_of(body: Any) -> dict[str, Any]:
+    """The error in an answer's JSON, which may be the whole of it; empty without one."""
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _forwarded(metadata: Any) -> str:
@@ -216,10 +220,8 @@ def _forwarded(metadata: Any) -> str:
     if not isinstance(raw, str):
         return ""
     with suppress(ValueError, RecursionError):
-        body = json.loads(raw)
-        inner = body.get("error", body) if isinstance(body, dict) else None
-        if isinstance(inner, dict) and isinstance(inner.get("message"), str):
-            return inner["message"]
+        message = _error_of(json.loads(raw)).get("message")
+        return message if isinstance(message, str) else raw
     return raw
 
 

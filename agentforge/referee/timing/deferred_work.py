@@ -88,8 +88,8 @@ class Overhead:
 
     def allowed_s(self) -> float:
         """Seconds that may stand beside a call more than beside the reference's; there are turns of both."""
-        own = self.share * median(beside for _, beside in self.theirs)
-        return SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s + own
+        usual = self.share * median(beside for _, beside in self.theirs)
+        return SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s + usual
 
     def excess_s(self) -> float:
         """Seconds that stand beside the candidate's usual call and not beside the reference's, at least."""

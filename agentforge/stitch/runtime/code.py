@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -87,9 +87,9 @@ def values(cls: type) -> dict[str, str]:
     found: dict[str, tuple[str, Any]] = {}
     assigned: set[str] = set()
     for function in _functions(cls):
-        steps = [step for code in codes(function.__code__) for step in dis.get_instructions(code)]
+        steps = _steps(function)
         assigned |= {s.argval for s in steps if s.opname in ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF")}
-        read = dict(_read(function))
+        read = dict(_read(function, steps))
         for name in (s.argval for s in steps if s.opname in ("LOAD_ATTR", "LOAD_METHOD")):
             if not name.startswith("__"):
                 read[f"self.{name}"] = getattr(cls, name, cls)
@@ -103,9 +103,12 @@ def values(cls: type) -> dict[str, str]:
     return {place: text for place, text in texts.items() if 0 < len(text) <= LONGEST}
 
 
-def _read(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _steps(function: FunctionType) -> list[dis.Instruction]:
+    return [step for code in codes(function.__code__) for step in dis.get_instructions(code)]
+
+
+def _read(function: FunctionType, steps: Sequence[dis.Instruction]) -> Iterator[tuple[str, Any]]:
     """Names and values of the globals and of the closure that a function reads, but no paths of a machine."""
-    steps = (step for code in codes(function.__code__) for step in dis.get_instructions(code))
     names = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"} & function.__globals__.keys()
     held = {name: function.__globals__[name] for name in sorted(names) if not name.startswith("__")}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -130,7 +133,7 @@ def plain_text(value: Any) -> str:
         given = [plain_text(item) for item in (value.func, *value.args, *value.keywords.values())]
         return f"partial({', '.join(given)} for {list(value.keywords)})" if all(given) else ""
     if isinstance(value, FunctionType) and "<" in value.__qualname__ and not of_torch(value):
-        read = [(name, item) for name, item in _read(value) if _is_simple(item)]
+        read = [(name, item) for name, item in _read(value, _steps(value)) if _is_simple(item)]
         return f"{value.__name__}<{_hash(f'{_text(value.__code__)} {_defaults(value)} {read}')}>"
     return value.__name__ if isinstance(value, (FunctionType, BuiltinFunctionType)) else ""
 

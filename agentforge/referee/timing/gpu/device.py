@@ -152,8 +152,10 @@ class TorchGpu:
 
     def _check_launches(self) -> None:
         """A launch that the run-time library refused wrote nothing, and only asking tells: without a wait."""
-        code = self._runtime.cudaGetLastError() if self._runtime is not None else 0
-        if self._runtime is not None and code not in (0, _NOT_READY):
+        if self._runtime is None:
+            return
+        code = self._runtime.cudaGetLastError()
+        if code not in (0, _NOT_READY):
             text = self._runtime.cudaGetErrorString
             text.restype = ctypes.c_char_p
             raise RuntimeError(f"a launch of the call failed: {text(code).decode()}")
